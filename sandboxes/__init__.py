@@ -1,0 +1,1 @@
+"""Sandboxes: where the code that a completion wrote is run. `sandboxes.base` is the interface."""
