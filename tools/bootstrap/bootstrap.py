@@ -54,7 +54,7 @@ def fingerprint() -> str:
 
 def same_interpreter() -> bool:
     """Return whether `.venv` starts and was made from the Python that runs this."""
-    ask = [VENV / "bin" / "python", "-c", "import sys; print(sys.version, sys.base_prefix)"]
+    ask = [str(VENV / "bin" / "python"), "-c", "import sys; print(sys.version, sys.base_prefix)"]
     try:
         answer = subprocess.run(ask, check=False, capture_output=True, text=True).stdout
     except OSError:
