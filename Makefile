@@ -16,7 +16,7 @@ venv:
 	@$(PYTHON) tools/bootstrap/bootstrap.py
 
 demo: venv  ## Grade the bundled tasks in real sandboxes and show each verdict
-	@$(BIN)/python -m service.cli demo $(ARGS)
+	@$(BIN)/assay demo $(ARGS)
 
 test: venv  ## Run the whole test suite
 	$(BIN)/python -m pytest $(ARGS)
@@ -34,7 +34,7 @@ bench: venv  ## Tasks per second, beside plain subprocesses
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 serve: venv  ## Start the service on 127.0.0.1:8000
-	@$(BIN)/python -m service.cli serve $(ARGS)
+	@$(BIN)/assay serve $(ARGS)
 
 lock: venv  ## Bring requirements.lock up to date with pyproject.toml (newest versions: ARGS=--upgrade)
 	$(BIN)/python -m pip install --quiet --group lock

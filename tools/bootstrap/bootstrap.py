@@ -37,7 +37,7 @@ def main() -> None:
     if usable and STAMP.is_file() and STAMP.read_text() == wanted:
         return
     STAMP.unlink(missing_ok=True)
-    sys.stderr.write("assay: setting up .venv (once; about a minute) …\n")
+    sys.stderr.write("assay: setting up .venv (once; up to a minute) …\n")
     if not usable:
         call(sys.executable, "-m", "venv", "--without-pip", "--clear", str(VENV))
     install()
