@@ -66,7 +66,7 @@ def within(name: str, allowed: set[str]) -> bool:
 
 
 def top(name: str) -> str:
-    return name.split(".")[0]
+    return name.split(".", maxsplit=1)[0]
 
 
 def loaded_with(start: str) -> set[str]:
