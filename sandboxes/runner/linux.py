@@ -1,0 +1,102 @@
+"""The Linux calls that Python's standard library lacks, through libc."""
+
+import ctypes
+import os
+import time
+
+CLONE_NEWNS = 0x0002_0000
+CLONE_NEWIPC = 0x0800_0000
+CLONE_NEWUSER = 0x1000_0000
+CLONE_NEWPID = 0x2000_0000
+
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MNT_DETACH = 2
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_CAPBSET_DROP = 24
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_CAPABILITY_VERSION_3 = 0x2008_0522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+_libc.mount.argtypes = [ctypes.c_char_p] * 3 + [ctypes.c_ulong, ctypes.c_char_p]
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def prctl(option: int, argument: int = 0, third: int = 0) -> None:
+    """Call prctl(2) and raise OSError when it fails."""
+    _check(_libc.prctl(option, argument, third, 0, 0), f"prctl({option})")
+
+
+def die_with_parent(signal_number: int) -> None:
+    """Have the kernel send this process a signal when its parent dies. Undone by a change of uid."""
+    prctl(_PR_SET_PDEATHSIG, signal_number)
+
+
+def set_undumpable() -> None:
+    """Close this process's /proc entries and memory to every other process of its uid."""
+    prctl(_PR_SET_DUMPABLE, 0)
+
+
+def set_no_new_privileges() -> None:
+    """Make set-uid programs and file capabilities powerless for this process and its children."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def unshare(flags: int) -> None:
+    """Move this process (for a pid namespace: its next child) into new namespaces."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def join_namespace(descriptor: int, kind: int) -> None:
+    """Enter the namespace behind a descriptor of /proc/*/ns/*."""
+    _check(_libc.setns(descriptor, kind), "setns")
+
+
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    """Mount a file system."""
+    _check(_libc.mount(source.encode(), target.encode(), kind.encode(), flags, data.encode()), f"mount {target}")
+
+
+def unmount(target: str) -> None:
+    """Detach the file system mounted at a path."""
+    _check(_libc.umount2(target.encode(), MNT_DETACH), f"umount {target}")
+
+
+def drop_bounding_set() -> None:
+    """Take every capability out of the set that an exec could ever give back."""
+    for capability in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            break
+
+
+def drop_capabilities() -> None:
+    """Give up every capability of this process."""
+    prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    nothing = (ctypes.c_uint32 * 6)()
+    _check(_libc.capset(header, nothing), "capset")
+
+
+def close_from(lowest: int) -> None:
+    """Close every descriptor from `lowest` up."""
+    _check(_libc.close_range(ctypes.c_uint(lowest), ctypes.c_uint(0xFFFF_FFFF), 0), "close_range")
+
+
+def process_cpu_seconds(pid: int) -> float:
+    """CPU time of a process and all its threads, in seconds, while it lives (its children left out).
+
+    The clock id is the one of clock_getcpuclockid(3).
+
+    Raises:
+        OSError: there is no such process.
+    """
+    return time.clock_gettime((~pid << 3) | 2)

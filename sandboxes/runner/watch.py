@@ -1,0 +1,225 @@
+"""Watching a case's processes: output is bounded as it comes, CPU time decides a timeout, wall time is the backstop."""
+
+import json
+import os
+import select
+import signal
+import socket
+import time
+from typing import Any
+
+from sandboxes.runner import linux
+
+_FIRST_LOOK_SECONDS = 0.03  # a case shorter than this is judged by what wait4 says at its end
+_LOOK_EVERY_SECONDS = 0.02
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+_SIGNAL_LIMITS: dict[int, str] = {signal.SIGXCPU: "cpu_timeout", signal.SIGXFSZ: "file_size"}
+
+
+class Watched:
+    """A process of the case, what it wrote so far and how it ended."""
+
+    def __init__(self, pid: int, stdout: int, stderr: int, result: int) -> None:
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        self.output = {stdout: bytearray(), stderr: bytearray(), result: bytearray()}
+        self.stdout, self.stderr, self.result = stdout, stderr, result
+        self.limit: str | None = None
+        self.status: int | None = None
+        self.cpu_seconds = 0.0
+        self.peak_memory_bytes = 0
+
+    def wait(self) -> None:
+        """Collect the process, which has ended."""
+        _, self.status, usage = os.wait4(self.pid, 0)
+        os.close(self.pidfd)
+        self.cpu_seconds = usage.ru_utime + usage.ru_stime
+        self.peak_memory_bytes = usage.ru_maxrss * 1024
+
+    def note(self) -> dict[str, Any]:
+        """Return what the process said of its function's end; empty when it did not, or not in a readable way."""
+        try:
+            said = json.loads(bytes(self.output[self.result]))
+        except (ValueError, RecursionError):
+            return {}
+        return said if isinstance(said, dict) else {}
+
+
+class Watch:
+    """Runs the event loop of one case."""
+
+    def __init__(self, limits: dict[str, float], started: float) -> None:
+        self._limits = limits
+        self._started = started
+        self.guest: Watched
+        self.driver: Watched | None = None
+        self.guest_end: socket.socket | None = None
+        self._poll = select.poll()
+        self._owner: dict[int, Watched] = {}
+        self._next_look = started + _FIRST_LOOK_SECONDS
+        self._tree_cpu_seconds = 0.0
+        self._peak_memory_bytes = 0
+
+    def run(self) -> None:
+        """Watch until every process of the case has ended, by itself or by a bound."""
+        alive = [self.guest] + ([self.driver] if self.driver else [])
+        for watched in alive:
+            for descriptor in (watched.pidfd, *watched.output):
+                self._poll.register(descriptor, select.POLLIN)
+                self._owner[descriptor] = watched
+        while alive:
+            for descriptor, _ in self._poll.poll(self._timeout_ms(alive)):
+                watched = self._owner[descriptor]
+                if watched.status is not None:
+                    continue  # drained and unregistered earlier in this round
+                if descriptor == watched.pidfd:
+                    self._end(watched)
+                    alive.remove(watched)
+                else:
+                    self._read(watched, descriptor)
+            self._check(alive)
+
+    def outcome(self) -> dict[str, Any]:
+        """Return the case's outcome as the host reads it."""
+        guest, driver = self.guest, self.driver
+        assert guest.status is not None
+        note = guest.note()
+        limit = guest.limit or note.get("limit") or self._limit_of_status(guest)
+        exit_code = os.waitstatus_to_exitcode(guest.status)
+        said = driver.note() if driver else note
+        return {
+            "exit_code": None if limit or exit_code < 0 else exit_code,
+            "signal": -exit_code if exit_code < 0 else None,
+            "limit": limit,
+            "stdout": bytes(guest.output[guest.stdout]).decode("latin-1"),
+            "stderr": bytes(guest.output[guest.stderr]).decode("latin-1"),
+            "result": said.get("value"),
+            "returned": "value" in said and (driver or guest).limit is None,
+            "driver_failure": self._driver_failure(driver, said),
+            "cpu_seconds": max(guest.cpu_seconds, self._tree_cpu_seconds),
+            "wall_seconds": time.monotonic() - self._started,
+            "peak_memory_bytes": max(guest.peak_memory_bytes, self._peak_memory_bytes),
+        }
+
+    def _driver_failure(self, driver: Watched | None, said: dict[str, Any]) -> str | None:
+        if driver is None or ("value" in said and driver.limit is None):
+            return None
+        status = os.waitstatus_to_exitcode(driver.status or 0)
+        return driver.limit or said.get("limit") or said.get("failure") or f"ended with {status}"
+
+    def _limit_of_status(self, guest: Watched) -> str | None:
+        """Name the bound that an ended guest turns out to have broken."""
+        assert guest.status is not None
+        if guest.cpu_seconds > self._limits["cpu_seconds"]:
+            return "cpu_timeout"  # also when it ended between two looks, so that the machine's load decides nothing
+        if guest.peak_memory_bytes > self._limits["memory_bytes"]:
+            return "memory"
+        return _SIGNAL_LIMITS.get(os.WTERMSIG(guest.status)) if os.WIFSIGNALED(guest.status) else None
+
+    def _timeout_ms(self, alive: list[Watched]) -> float:
+        """Return how long the loop may sleep, so that no bound is overrun by more than a few milliseconds."""
+        now = time.monotonic()
+        if self._next_look <= now:
+            self._next_look = now + _LOOK_EVERY_SECONDS
+        until = min(self._next_look, self._started + self._limits["wall_seconds"])
+        return max(0.0, until - now) * 1000 + 1 if alive else 0
+
+    def _read(self, watched: Watched, descriptor: int) -> None:
+        name = "result_bytes" if descriptor == watched.result else "output_bytes"
+        part = os.read(descriptor, 1 << 16)
+        held = watched.output[descriptor]
+        held += part
+        if not part:
+            self._poll.unregister(descriptor)
+        elif len(held) > self._limits[name]:
+            del held[int(self._limits[name]) :]
+            self._poll.unregister(descriptor)
+            self._stop(watched, "output")
+
+    def _check(self, alive: list[Watched]) -> None:
+        now = time.monotonic()
+        if now >= self._started + self._limits["wall_seconds"]:
+            for watched in alive:
+                self._stop(watched, "wall_timeout")
+        elif now >= self._next_look and alive:
+            self._look(alive)
+
+    def _look(self, alive: list[Watched]) -> None:
+        """Measure the processes that are there now and stop the case when together they are over a bound."""
+        if self.driver in alive and self.driver is not None:
+            cpu, memory = _usage(self.driver.pid)
+            self._stop_if_over(self.driver, cpu, memory, 1)
+        if self.guest in alive:
+            not_the_guests = {1, self.driver.pid if self.driver else 1}
+            pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in not_the_guests]
+            usages = [_usage(pid) for pid in pids]
+            cpu, memory = sum(u[0] for u in usages), sum(u[1] for u in usages)
+            self._tree_cpu_seconds = max(self._tree_cpu_seconds, cpu)
+            self._peak_memory_bytes = max(self._peak_memory_bytes, memory)
+            self._stop_if_over(self.guest, cpu, memory, len(pids))
+
+    def _stop_if_over(self, watched: Watched, cpu: float, memory: int, processes: int) -> None:
+        if cpu >= self._limits["cpu_seconds"]:
+            self._stop(watched, "cpu_timeout")
+        elif memory > self._limits["memory_bytes"]:
+            self._stop(watched, "memory")
+        elif processes >= self._limits["processes"]:
+            self._stop(watched, "processes")
+
+    def _stop(self, watched: Watched, limit: str) -> None:
+        if watched.limit is None and watched.status is None:
+            watched.limit = limit
+            signal.pidfd_send_signal(watched.pidfd, signal.SIGKILL)
+
+    def _end(self, watched: Watched) -> None:
+        """Take in the rest of what an ended process wrote, and let its partner know."""
+        watched.wait()
+        self._poll.unregister(watched.pidfd)
+        for descriptor in watched.output:
+            self._drain(watched, descriptor)
+        if watched is self.guest and self.guest_end is not None:
+            # Descendants of the guest may still hold the socket; the driver must see its end all the same.
+            shut_down(self.guest_end)
+        elif watched is self.driver and self.guest.status is None:
+            signal.pidfd_send_signal(self.guest.pidfd, signal.SIGKILL)
+
+    def _drain(self, watched: Watched, descriptor: int) -> None:
+        """Read what a pipe still holds, without waiting for descendants that keep it open."""
+        bound = self._limits["result_bytes" if descriptor == watched.result else "output_bytes"]
+        os.set_blocking(descriptor, False)
+        held = watched.output[descriptor]
+        while len(held) <= bound:
+            try:
+                part = os.read(descriptor, 1 << 16)
+            except BlockingIOError:
+                break
+            if not part:
+                break
+            held += part
+        if len(held) > bound:
+            del held[int(bound) :]
+            watched.limit = watched.limit or "output"
+        try:
+            self._poll.unregister(descriptor)
+        except KeyError:
+            return
+
+
+def shut_down(end: socket.socket) -> None:
+    """Shut a socket down for every process that holds it."""
+    try:
+        end.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return
+
+
+def _usage(pid: int) -> tuple[float, int]:
+    """Return the CPU seconds (children that it collected included) and resident bytes of a process; 0 when gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        children = (int(fields[13]) + int(fields[14])) * _TICK
+        return linux.process_cpu_seconds(pid) + children, int(fields[21]) * _PAGE
+    except (OSError, IndexError, ValueError):
+        return 0.0, 0

@@ -1,0 +1,121 @@
+"""The zygote: started once in a sandbox, it loads what jobs need and then forks one warden after the other."""
+
+import argparse
+import gc
+import importlib
+import os
+import random
+import signal
+import site
+import socket
+import sys
+import traceback
+
+from sandboxes.runner import linux
+from sandboxes.runner.child import DRIVER_UID, GUEST_UID
+from sandboxes.runner.seccomp import Filter
+from sandboxes.runner.warden import run_job
+
+_USUAL_MODULES = (
+    "abc argparse array base64 bisect calendar cmath collections collections.abc contextlib copy dataclasses datetime "
+    "decimal enum fractions functools hashlib heapq inspect io itertools json math numbers operator os pathlib pprint "
+    "queue random re statistics string struct sys textwrap threading time traceback types typing unicodedata uuid"
+).split()
+
+
+def main() -> int:
+    """Prepare, then serve the host until it closes the socket; return the exit code."""
+    options = _parse_arguments()
+    for name in [*_USUAL_MODULES, *options.modules]:
+        importlib.import_module(name)
+    site.setquit()
+    system_calls = Filter(os.uname().machine)
+    separate_uids = options.base_uid is not None
+    if separate_uids:
+        _enter_user_namespace(options.base_uid)
+        _become_first_process()
+    linux.die_with_parent(signal.SIGKILL)
+    linux.set_undumpable()
+    linux.drop_bounding_set()
+    random.seed(0)
+    gc.collect()
+    gc.freeze()  # keep collections in children from touching, and so copying, what they share with this process
+    gc.disable()
+    host = socket.socket(fileno=options.socket)
+    own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    while True:
+        status = _run_warden(host, own_namespace, system_calls, separate_uids=separate_uids)
+        if status != 0:
+            return os.waitstatus_to_exitcode(status) & 0xFF
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--socket", type=int, required=True)
+    parser.add_argument("--base-uid", type=int, help="first of three host uids to use when started as root")
+    parser.add_argument("modules", nargs="*")
+    return parser.parse_args()
+
+
+def _run_warden(host: socket.socket, own_namespace: int, system_calls: Filter, *, separate_uids: bool) -> int:
+    """Fork one warden as process 1 of a new namespace, wait for it, and return its wait status."""
+    linux.unshare(linux.CLONE_NEWPID)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.close(own_namespace)
+            code = run_job(host, system_calls, separate_uids=separate_uids)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    # Without this the next unshare would nest, which the kernel refuses.
+    linux.join_namespace(own_namespace, linux.CLONE_NEWPID)
+    return os.waitpid(pid, 0)[1]
+
+
+def _enter_user_namespace(base_uid: int) -> None:
+    """Leave the host's root for a user namespace in which 0 and the children's uids are unprivileged host uids."""
+    linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+    inside = {0: base_uid, GUEST_UID: base_uid + 1, DRIVER_UID: base_uid + 2}
+    mapping = "".join(f"{uid} {host_uid} 1\n" for uid, host_uid in inside.items())
+    os.setgroups([])
+    target = os.getpid()
+    unshared = os.pipe()
+    if os.fork() == 0:
+        code = 1
+        try:
+            os.close(unshared[1])
+            os.read(unshared[0], 1)
+            for name in ("gid_map", "uid_map"):
+                with open(f"/proc/{target}/{name}", "w") as file:
+                    file.write(mapping)
+            code = 0
+        finally:
+            os._exit(code)
+    linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
+    os.close(unshared[1])
+    _, status = os.wait()
+    if status != 0:
+        raise OSError("the user namespace could not be mapped")
+    os.close(unshared[0])
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
+
+
+def _become_first_process() -> None:
+    """Go on as process 1 of a pid namespace that belongs to the user namespace, so that this process may return to it
+    after each warden; what started it only waits.
+    """
+    linux.unshare(linux.CLONE_NEWPID)
+    pid = os.fork()
+    if pid != 0:
+        _, status = os.waitpid(pid, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
