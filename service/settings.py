@@ -35,7 +35,7 @@ class Settings(BaseSettings):
     port: int = Field(default=8000, ge=0, le=65_535)
     """TCP port; 0 takes a free one."""
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
-    """Keys that callers present, separated by commas; each at least 16 characters. Empty: loopback only, no key asked."""
+    """Keys that callers present, separated by commas, each of 16 characters or more. Empty: only on loopback."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged. Completions, references and keys are logged at no level."""
 

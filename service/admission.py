@@ -1,0 +1,102 @@
+"""Admission: turns a request's tasks into resolved ones, which carry all that their verdicts depend on.
+
+A resolved task has an id, its reward and its format; its limits are within the server's. What cannot be graded as
+asked is refused here, by field, so that a worker never sees it.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from assay.reward import RewardSpec
+from assay.tasks import AssertTests, CodeOptions, CodeTask, FormatSpec, FormatTask, ScoredTask, StdinTests, Task
+from assay.wire import GradeRequest, ProblemField
+
+from service.errors import InvalidRequest
+from service.settings import Settings
+
+
+def admit(request: GradeRequest, settings: Settings) -> list[Task]:
+    """Return the request's tasks, resolved.
+
+    Raises:
+        InvalidRequest: too many tasks, an id used twice, or a task beyond the server's bounds.
+    """
+    if len(request.tasks) > settings.max_tasks:
+        message = f"{len(request.tasks)} tasks in one request; send at most {settings.max_tasks} at a time"
+        raise InvalidRequest.of([ProblemField(field="tasks", message=message)])
+    refused: list[ProblemField] = []
+    total = 0
+    seen: dict[str, int] = {}
+    resolved: list[Task] = []
+    for position, task in enumerate(request.tasks):
+        task_id = task.id if task.id is not None else str(position)
+        first = seen.setdefault(task_id, position)
+        problems = list(excesses(task, f"tasks[{position}]", settings))
+        if first != position:
+            problems.append(_duplicate(task_id, first, position))
+        if problems:
+            total += len(problems)
+            refused += problems[: max(0, 100 - len(refused))]
+        else:
+            resolved.append(resolve(task, task_id, request.reward, request.format))
+    if refused:
+        raise InvalidRequest.of(refused, total=total)
+    return resolved
+
+
+def resolve(task: Task, task_id: str, reward: RewardSpec, format: FormatSpec | None) -> Task:
+    """Return the task with its id and the defaults of its request filled in."""
+    update: dict[str, object] = {}
+    if task.id is None:
+        update["id"] = task_id
+    if task.reward is None:
+        update["reward"] = reward
+    if format is not None and isinstance(task, ScoredTask) and task.format is None:
+        update["format"] = format
+    return task.model_copy(update=update) if update else task
+
+
+def excesses(task: Task, path: str, settings: Settings) -> Iterator[ProblemField]:
+    """Yield what of the task at `path` is beyond the server's bounds."""
+    if len(task.completion) > settings.max_completion_chars:
+        message = f"{len(task.completion)} characters; at most {settings.max_completion_chars} are allowed"
+        yield ProblemField(field=f"{path}.completion", message=message)
+    if isinstance(task, FormatTask):
+        return
+    size = _reference_bytes(task.reference)
+    if size > settings.max_reference_bytes:
+        message = f"{size} bytes; at most {settings.max_reference_bytes} are allowed"
+        yield ProblemField(field=f"{path}.reference", message=message)
+    if isinstance(task, CodeTask):
+        yield from _excessive_limits(task.options, f"{path}.options", settings)
+
+
+def _excessive_limits(options: CodeOptions, path: str, settings: Settings) -> Iterator[ProblemField]:
+    bounds: tuple[tuple[str, float | None, float], ...] = (
+        ("cpu_seconds", options.cpu_seconds, settings.max_cpu_seconds),
+        ("wall_seconds", options.wall_seconds, settings.max_wall_seconds),
+        ("memory_mb", options.memory_mb, settings.max_memory_mb),
+        ("output_kb", options.output_kb, settings.max_output_kb),
+    )
+    for name, value, maximum in bounds:
+        if value is not None and value > maximum:
+            message = f"{value:g} is more than this server's maximum of {maximum:g}"
+            yield ProblemField(field=f"{path}.{name}", message=message)
+
+
+def _reference_bytes(reference: str | Sequence[str] | StdinTests | AssertTests) -> int:
+    match reference:
+        case str():
+            texts: Iterator[str] = iter((reference,))
+        case StdinTests():
+            texts = (text for test in reference.tests for text in (test.input, test.output))
+        case AssertTests():
+            texts = iter((reference.code, reference.prompt))
+        case _:
+            texts = iter(reference)
+    return sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+
+
+def _duplicate(task_id: str, first: int, position: int) -> ProblemField:
+    shown = task_id if len(task_id) <= 40 else task_id[:40] + "…"
+    message = f"the id {shown!r} is already that of tasks[{first}]; ids must be unique in a request"
+    return ProblemField(field=f"tasks[{position}].id", message=message)

@@ -1,0 +1,11 @@
+"""All verifiers, by the name that a task gives.
+
+To add one: write it, add its task to `assay.tasks.Task`, list it here.
+"""
+
+from typing import Any
+
+from verifiers.base import Verifier
+from verifiers.format_tags import FormatVerifier
+
+REGISTRY: dict[str, Verifier[Any]] = {verifier.name: verifier for verifier in (FormatVerifier(),)}
