@@ -1,0 +1,49 @@
+"""The program `assay`: its commands, and how it ends."""
+
+import sys
+from importlib.metadata import version as installed_version
+from typing import Annotated
+
+import typer
+
+from service.cli import demo, doctor, grade, serve
+from service.cli.errors import INTERRUPTED, CliError
+
+app = typer.Typer(
+    name="assay",
+    help="Grades language-model completions in network-isolated sandboxes and returns rewards.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("serve")(serve.command)
+app.command("grade")(grade.command)
+app.command("demo")(demo.command)
+app.command("doctor")(doctor.command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"assay {installed_version('assay-server')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+def main() -> None:
+    """Run the command line; what a person can put right is one message on standard error, never a traceback."""
+    try:
+        app()
+    except CliError as error:
+        sys.stderr.write(f"assay: {error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("assay: interrupted\n")
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,118 @@
+"""`assay doctor`: what this machine can isolate, and what to change where it cannot."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sandboxes.base import Job, Outcome, Profile, SandboxError
+from sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox, find_bwrap
+from service.cli.configuration import load_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report; `ok` is None for what only informs."""
+
+    subject: str
+    found: str
+    ok: bool | None = None
+
+
+def command() -> None:
+    """Tell what this machine can isolate, by trying it; ends with 1 when nothing here can."""
+    bwrap = load_settings().bwrap
+    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
+    for finding in (*_machine(), *_bubblewrap(bwrap)):
+        table.add_row(_mark(finding.ok), finding.subject, Text(finding.found))
+    console = Console(highlight=False)
+    console.print(table)
+    try:
+        seconds, outcome = _try_job(bwrap)
+    except SandboxError as error:
+        console.print(Text(f"No backend can isolate here, so nothing will be graded. {error}", style="red"))
+        raise typer.Exit(1) from None
+    console.print(Text(f"A job ran in a fresh sandbox, {seconds * 1e3:.0f} ms after its start: {outcome.result}"))
+    console.print(Text("Backend: bubblewrap. `assay serve`, `grade` and `demo` will use it.", style="green"))
+
+
+def _mark(ok: bool | None) -> Text:
+    return {True: Text("✓", style="green"), False: Text("✗", style="red"), None: Text("·", style="dim")}[ok]
+
+
+def _try_job(bwrap: str | None) -> tuple[float, Outcome]:
+    """Start a sandbox as the service does and run one job in it."""
+    started = time.perf_counter()
+    sandbox = BubblewrapSandbox(Profile("doctor", ()), BubblewrapConfig(bwrap))
+    try:
+        (outcome,) = sandbox.run(Job(guest="sandboxes.runner.probe:answer"))
+    finally:
+        sandbox.close()
+    return time.perf_counter() - started, outcome
+
+
+def _machine() -> Iterator[Finding]:
+    """Describe what isolation stands on."""
+    yield Finding("Python", f"{platform.python_version()} at {sys.executable}")
+    yield Finding("kernel", f"{platform.release()} on {platform.machine()}", platform.system() == "Linux")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    yield Finding("CPUs, memory", f"{len(os.sched_getaffinity(0))} CPUs usable, {memory / 2**30:.1f} GiB")
+    as_root = os.geteuid() == 0
+    mode = "root: sandboxes get high uids of their own" if as_root else f"uid {os.geteuid()}: by user namespaces"
+    yield Finding("started as", mode)
+    yield _user_namespaces()
+    actions = _read("/proc/sys/kernel/seccomp/actions_avail")
+    yield Finding("system-call filter", "seccomp" if actions else "this kernel has no seccomp", bool(actions))
+    yield _cgroups()
+
+
+def _user_namespaces() -> Finding:
+    """Report what the kernel's switches say; the job that is run afterwards has the last word."""
+    switches = {
+        "user.max_user_namespaces": (_read("/proc/sys/user/max_user_namespaces"), "0"),
+        "kernel.unprivileged_userns_clone": (_read("/proc/sys/kernel/unprivileged_userns_clone"), "0"),
+        "kernel.apparmor_restrict_unprivileged_userns": (
+            _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+            "1",
+        ),
+    }
+    if not Path("/proc/self/ns/user").exists():
+        return Finding("user namespaces", "this kernel has none", False)
+    wrong = [f"{name} is {value}" for name, (value, bad) in switches.items() if value == bad]
+    if wrong:
+        return Finding("user namespaces", "restricted: " + ", ".join(wrong), False)
+    return Finding("user namespaces", f"allowed, up to {switches['user.max_user_namespaces'][0] or '?'}", True)
+
+
+def _cgroups() -> Finding:
+    root = Path("/sys/fs/cgroup")
+    if (root / "cgroup.controllers").exists():
+        return Finding("control groups", "version 2; not needed: limits are kept without them")
+    return Finding("control groups", "version 1 or none; not needed: limits are kept without them")
+
+
+def _bubblewrap(configured: str | None) -> Iterator[Finding]:
+    try:
+        path = find_bwrap(configured)
+        version = subprocess.run([path, "--version"], check=True, capture_output=True, text=True, timeout=10).stdout
+    except (SandboxError, OSError, subprocess.SubprocessError) as error:
+        yield Finding("bubblewrap", str(error), False)
+    else:
+        yield Finding("bubblewrap", f"{version.split()[-1]} at {path}", True)
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
