@@ -1,7 +1,6 @@
 """The input of `assay grade`: tasks as JSON Lines, plain or gzip, from a file or standard input."""
 
 import gzip
-import json
 import shutil
 import stat
 import sys
@@ -11,19 +10,22 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self, cast
+from typing import IO, Self, cast
 
 from assay import Task
 from pydantic import TypeAdapter, ValidationError
 
 from service.admission import excesses
 from service.cli.errors import InputError
+from service.errors import InvalidRequest
 from service.settings import Settings
+from service.validation import request_parser
 
 MAX_LINE_BYTES = 64 << 20
 SHOWN_PROBLEMS = 20
 
 _TASK: TypeAdapter[Task] = TypeAdapter(Task)
+_AS_REQUEST = request_parser(max_tasks=1)
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -155,27 +157,17 @@ def _parse(line: bytes, index: int) -> Task:
 
 
 def _problems(error: ValidationError, line: bytes) -> list[str]:
-    """Return what is wrong with a line, as `field: message`."""
+    """Return what is wrong with a line, as `field: message`, in the words of the HTTP interface."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        try:
+            line.decode()
+        except UnicodeDecodeError as bad:
+            return [f"not UTF-8: byte {bad.start} cannot be decoded ({bad.reason})"]
+        return [f"not JSON: {first.get('ctx', {}).get('error', first['msg'])}"]
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        value = None
-    found = []
-    for detail in error.errors(include_url=False, include_context=False, include_input=False):
-        field = _field(detail["loc"], value)
-        found.append(f"{field}: {detail['msg']}" if field else detail["msg"])
-    return list(dict.fromkeys(found))
-
-
-def _field(location: tuple[int | str, ...], value: Any) -> str:
-    """Return a path such as `reference.tests[3].output`, without the names of union members that pydantic puts in."""
-    path = ""
-    for position, part in enumerate(location):
-        last = position == len(location) - 1
-        if isinstance(part, int):
-            path += f"[{part}]"
-            value = value[part] if isinstance(value, list) and part < len(value) else None
-        elif isinstance(value, dict) and (part in value or last):
-            path += f".{part}" if path else part
-            value = value.get(part)
-    return path
+        _AS_REQUEST(b'{"tasks":[' + line + b"]}")
+    except InvalidRequest as invalid:
+        found = [(wrong.field.removeprefix("tasks[0]").removeprefix("."), wrong.message) for wrong in invalid.fields]
+        return [f"{field}: {message}" if field else message for field, message in found]
+    return [first["msg"]]
