@@ -8,7 +8,6 @@ import json
 import os
 import random
 import resource
-import site
 import socket
 import sys
 import traceback
@@ -16,22 +15,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from sandboxes.runner import linux
-from sandboxes.runner.seccomp import Filter
+from sandboxes.runner.seccomp import SystemCallFilters
 
+_PAGE = resource.getpagesize()
 WORK_FOLDER = "/work"
 GUEST_UID = 1000
 DRIVER_UID = 1001
 _SHARED_MAPPINGS_FACTOR = 4  # address space also counts what is only reserved: thread stacks, arenas, libraries
 _OTHERS_OF_UID = 8  # processes of the sandbox itself that have the child's uid where there is only one
-_ENVIRONMENT = {
-    "HOME": WORK_FOLDER,
-    "TMPDIR": WORK_FOLDER,
-    "PATH": "/usr/bin:/bin",
-    "LANG": "C.UTF-8",
-    "PYTHONHASHSEED": "0",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-}
 _LIMIT_OF_ERRNO = {errno.EMFILE: "open_files", errno.EFBIG: "file_size", errno.ENOSPC: "file_size"}
 
 
@@ -57,12 +48,13 @@ def run_child(
     *,
     uid: int | None,
     undumpable: bool,
-    system_calls: Filter,
+    system_calls: SystemCallFilters,
 ) -> NoReturn:
     """Become the case's process and never return.
 
-    The argument is read here, so that a driver's never enters the warden's memory, which guests inherit. With `uid` the process changes to it (the warden is root in its namespace); without, it only gives up its
-    capabilities. `undumpable` closes it to other processes of the same uid.
+    The argument is read here, so that a driver's never enters the warden's memory, which guests inherit. With `uid`
+    the process changes to it (the warden is root in its namespace); without, it only gives up its capabilities.
+    `undumpable` closes it to other processes of the same uid.
     """
     code = 1
     try:
@@ -73,8 +65,6 @@ def run_child(
             os.setsid()
             os.chdir(WORK_FOLDER)
             os.umask(0o022)
-            os.environ.clear()
-            os.environ.update(_ENVIRONMENT)
             _bound_resources(limits, 0 if uid is not None else _OTHERS_OF_UID)
             _give_up_powers(uid, system_calls, undumpable=undumpable)
             random.seed(0)
@@ -101,48 +91,45 @@ def _keep_only(given: Descriptors) -> int | None:
     return 5 if given.channel is not None else None
 
 
+def bound_for_all() -> None:
+    """Set the bounds that no job chooses; called once, in the zygote."""
+    for kind in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+        resource.setrlimit(kind, (0, 0))
+
+
 def _bound_resources(limits: dict[str, float], others_of_uid: int) -> None:
-    pages = [int(field) * resource.getpagesize() for field in _read("/proc/self/statm").split()]
+    # Relative to what is mapped already, so that a big interpreter leaves a completion no less than a small one.
+    file = os.open("/proc/self/statm", os.O_RDONLY)
+    mapped = os.read(file, 200).split()
+    os.close(file)
     memory = int(limits["memory_bytes"])
-    cpu = int(limits["cpu_seconds"]) + 2  # the warden acts on the exact bound; this one holds if it cannot
-    bounds = {
-        resource.RLIMIT_CPU: cpu,
-        resource.RLIMIT_DATA: pages[5] + memory,
-        resource.RLIMIT_AS: pages[0] + memory * _SHARED_MAPPINGS_FACTOR,
-        resource.RLIMIT_FSIZE: int(limits["file_bytes"]),
-        resource.RLIMIT_NOFILE: int(limits["open_files"]),
-        resource.RLIMIT_NPROC: int(limits["processes"]) + others_of_uid,
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_MEMLOCK: 0,
-        resource.RLIMIT_MSGQUEUE: 0,
-        resource.RLIMIT_STACK: min(memory, 64 << 20),
-    }
-    for kind, bound in bounds.items():
+    for kind, bound in (
+        # The warden acts on the exact bound of CPU time; this one holds if it cannot.
+        (resource.RLIMIT_CPU, int(limits["cpu_seconds"]) + 2),
+        (resource.RLIMIT_DATA, int(mapped[5]) * _PAGE + memory),
+        (resource.RLIMIT_AS, int(mapped[0]) * _PAGE + memory * _SHARED_MAPPINGS_FACTOR),
+        (resource.RLIMIT_FSIZE, int(limits["file_bytes"])),
+        (resource.RLIMIT_NOFILE, int(limits["open_files"])),
+        (resource.RLIMIT_NPROC, int(limits["processes"]) + others_of_uid),
+    ):
         _, hard = resource.getrlimit(kind)
         value = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
         resource.setrlimit(kind, (value, value))
 
 
-def _read(path: str) -> str:
-    with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib is not loaded in the warden
-        return file.read()
-
-
-def _give_up_powers(uid: int | None, system_calls: Filter, *, undumpable: bool) -> None:
+def _give_up_powers(uid: int | None, system_calls: SystemCallFilters, *, undumpable: bool) -> None:
     if uid is not None:
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     linux.drop_capabilities()
-    linux.set_no_new_privileges()
     if undumpable:
         linux.set_undumpable()
-    system_calls.install()
+    system_calls.install_last()
 
 
 def _call(function: str, arguments: list[Any], result: int) -> int:
     """Call `module:function` and return the exit code."""
     module_name, _, name = function.partition(":")
-    site.setquit()
     try:
         value = getattr(importlib.import_module(module_name), name)(*arguments)
         _write_all(result, json.dumps({"value": value}).encode())

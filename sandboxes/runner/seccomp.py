@@ -1,4 +1,7 @@
-"""The system-call filter of a sandboxed child, as a BPF program made by hand (seccomp(2), linux/filter.h).
+"""The system-call filters of a sandbox, as BPF programs made by hand (seccomp(2), linux/filter.h).
+
+There are two. The first, long one is installed once in the zygote, and all its children inherit it. The last, short one
+is installed in each case's process and refuses what the warden still needs. Installing costs with the filter's length.
 
 System calls up to the newest that is listed here are allowed but for those refused by name; any newer one answers
 ENOSYS, as on an older kernel. A call made for another architecture ends the process.
@@ -60,6 +63,7 @@ _REFUSED_AARCH64 = {
     "personality": 92, "memfd_secret": 447,
 }  # fmt: skip
 # Machine: (audit architecture, number of clone, of socket, of socketpair, {refused call: number}).
+_NEEDED_BY_WARDEN = {"mount", "umount2", "unshare", "setns", "memfd_create"}
 _ARCHITECTURES = {
     "x86_64": (0xC000_003E, 56, 41, 53, _REFUSED_X86_64),
     "aarch64": (0xC000_00B7, 220, 198, 199, _REFUSED_AARCH64),
@@ -81,22 +85,34 @@ def _refusal(number: int) -> bytes:
     return _instruction(_RETURN, 0, 0, _ERRNO | number)
 
 
-def filter_program(machine: str) -> bytes:
-    """Return the BPF program for a machine as `os.uname().machine` names it.
+_ALLOWED = _instruction(_RETURN, 0, 0, _ALLOW)
 
-    Raises:
-        OSError: there is no table for that machine.
-    """
-    try:
-        architecture, clone, socket_call, socket_pair, refused = _ARCHITECTURES[machine]
-    except KeyError:
-        raise OSError(errno.ENOSYS, f"no system-call table for {machine}") from None
-    allow = _instruction(_RETURN, 0, 0, _ALLOW)
-    program = [
+
+def _head(architecture: int) -> list[bytes]:
+    """Check the architecture and leave the call's number in the accumulator."""
+    return [
         _instruction(_LOAD, 0, 0, _ARCHITECTURE),
         _instruction(_IF_EQUAL, 1, 0, architecture),
         _instruction(_RETURN, 0, 0, _KILL_PROCESS),
         _instruction(_LOAD, 0, 0, _NUMBER),
+    ]
+
+
+def _refuse(numbers: set[int]) -> list[bytes]:
+    return [
+        part for number in sorted(numbers) for part in (_instruction(_IF_EQUAL, 0, 1, number), _refusal(errno.EPERM))
+    ]
+
+
+def first_program(machine: str) -> bytes:
+    """Return the zygote's program for a machine as `os.uname().machine` names it.
+
+    Raises:
+        OSError: there is no table for that machine.
+    """
+    architecture, clone, socket_call, socket_pair, refused = _table(machine)
+    program = [
+        *_head(architecture),
         _instruction(_IF_AT_LEAST, 0, 1, _X32_BIT),
         _instruction(_RETURN, 0, 0, _KILL_PROCESS),
         # clone3 hides its flags in memory, out of a filter's sight; libc falls back to clone.
@@ -106,20 +122,32 @@ def filter_program(machine: str) -> bytes:
         _instruction(_LOAD, 0, 0, _FIRST_ARGUMENT),
         _instruction(_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES),
         _refusal(errno.EPERM),
-        allow,
+        _ALLOWED,
         _instruction(_IF_EQUAL, 1, 0, socket_call),
         _instruction(_IF_EQUAL, 0, 4, socket_pair),
         _instruction(_LOAD, 0, 0, _FIRST_ARGUMENT),
         _instruction(_IF_EQUAL, 1, 0, _AF_UNIX),
         _refusal(errno.EAFNOSUPPORT),
-        allow,
+        _ALLOWED,
+        *_refuse({number for name, number in refused.items() if name not in _NEEDED_BY_WARDEN}),
     ]
-    for number in sorted(set(refused.values())):
-        program += [_instruction(_IF_EQUAL, 0, 1, number), _refusal(errno.EPERM)]
     for number in sorted(_ALLOWED_UNIFIED.values()):
-        program += [_instruction(_IF_EQUAL, 0, 1, number), allow]
-    program += [_instruction(_IF_AT_LEAST, 0, 1, _FIRST_UNIFIED), _refusal(errno.ENOSYS), allow]
+        program += [_instruction(_IF_EQUAL, 0, 1, number), _ALLOWED]
+    program += [_instruction(_IF_AT_LEAST, 0, 1, _FIRST_UNIFIED), _refusal(errno.ENOSYS), _ALLOWED]
     return b"".join(program)
+
+
+def last_program(machine: str) -> bytes:
+    """Return the program of a case's process, on top of the zygote's; raises like `first_program`."""
+    architecture, *_, refused = _table(machine)
+    return b"".join([*_head(architecture), *_refuse({refused[name] for name in _NEEDED_BY_WARDEN}), _ALLOWED])
+
+
+def _table(machine: str) -> tuple[int, int, int, int, dict[str, int]]:
+    try:
+        return _ARCHITECTURES[machine]
+    except KeyError:
+        raise OSError(errno.ENOSYS, f"no system-call table for {machine}") from None
 
 
 class _Program(ctypes.Structure):
@@ -130,20 +158,29 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 
 
-class Filter:
-    """A filter ready to be installed; made once, before forking, since making it takes longer than installing it."""
+class SystemCallFilters:
+    """Both filters, ready to be installed. Installing needs no-new-privileges, and cannot be undone."""
 
     def __init__(self, machine: str) -> None:
-        code = filter_program(machine)
-        self._buffer = ctypes.create_string_buffer(code, len(code))
-        self._program = _Program(len(code) // 8, ctypes.addressof(self._buffer))
+        self._codes = [
+            ctypes.create_string_buffer(code, len(code)) for code in (first_program(machine), last_program(machine))
+        ]
+        self._first, self._last = (_Program(len(code) // 8, ctypes.addressof(code)) for code in self._codes)
 
-    def install(self) -> None:
-        """Filter this process's system calls, and its children's, from now on. Needs no-new-privileges.
+    def install_first(self) -> None:
+        """Filter the zygote's system calls, and those of all its children, from now on.
 
         Raises:
             OSError: the kernel refused it.
         """
-        if _libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(self._program), 0, 0) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, f"seccomp filter: {os.strerror(number)}")
+        _install(self._first)
+
+    def install_last(self) -> None:
+        """Take from a case's process the calls that only a warden needs; raises like `install_first`."""
+        _install(self._last)
+
+
+def _install(program: _Program) -> None:
+    if _libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"seccomp filter: {os.strerror(number)}")

@@ -16,7 +16,7 @@ from typing import Any
 from sandboxes.runner import linux
 from sandboxes.runner.child import DRIVER_UID, GUEST_UID, WORK_FOLDER, Descriptors, run_child
 from sandboxes.runner.frames import receive, send
-from sandboxes.runner.seccomp import Filter
+from sandboxes.runner.seccomp import SystemCallFilters
 from sandboxes.runner.watch import Watch, Watched
 
 HOST_CLOSED = 3
@@ -27,7 +27,7 @@ class SetUpError(Exception):
     """A case's process could not be set up: the sandbox's fault, never the completion's."""
 
 
-def run_job(host: socket.socket, system_calls: Filter, *, separate_uids: bool) -> int:
+def run_job(host: socket.socket, system_calls: SystemCallFilters, *, separate_uids: bool) -> int:
     """Make the namespaces, wait for a job, run it, answer, and return this process's exit code."""
     linux.die_with_parent(signal.SIGKILL)
     linux.set_undumpable()
@@ -57,7 +57,7 @@ class Case:
         host: socket.socket,
         job: dict[str, Any],
         case: dict[str, Any],
-        system_calls: Filter,
+        system_calls: SystemCallFilters,
         *,
         separate_uids: bool,
     ) -> None:

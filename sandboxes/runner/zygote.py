@@ -11,9 +11,9 @@ import socket
 import sys
 import traceback
 
-from sandboxes.runner import linux
-from sandboxes.runner.child import DRIVER_UID, GUEST_UID
-from sandboxes.runner.seccomp import Filter
+from sandboxes.runner import linux, probe
+from sandboxes.runner.child import DRIVER_UID, GUEST_UID, WORK_FOLDER, bound_for_all
+from sandboxes.runner.seccomp import SystemCallFilters
 from sandboxes.runner.warden import run_job
 
 _USUAL_MODULES = (
@@ -22,14 +22,25 @@ _USUAL_MODULES = (
     "queue random re statistics string struct sys textwrap threading time traceback types typing unicodedata uuid"
 ).split()
 
+_ENVIRONMENT = {
+    "HOME": WORK_FOLDER,
+    "TMPDIR": WORK_FOLDER,
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+
 
 def main() -> int:
     """Prepare, then serve the host until it closes the socket; return the exit code."""
     options = _parse_arguments()
-    for name in [*_USUAL_MODULES, *options.modules]:
+    for name in [*_USUAL_MODULES, probe.__name__, *options.modules]:
         importlib.import_module(name)
     site.setquit()
-    system_calls = Filter(os.uname().machine)
+    os.environ.clear()
+    os.environ.update(_ENVIRONMENT)
     separate_uids = options.base_uid is not None
     if separate_uids:
         _enter_user_namespace(options.base_uid)
@@ -37,6 +48,10 @@ def main() -> int:
     linux.die_with_parent(signal.SIGKILL)
     linux.set_undumpable()
     linux.drop_bounding_set()
+    linux.set_no_new_privileges()
+    bound_for_all()
+    system_calls = SystemCallFilters(os.uname().machine)
+    system_calls.install_first()
     random.seed(0)
     gc.collect()
     gc.freeze()  # keep collections in children from touching, and so copying, what they share with this process
@@ -57,7 +72,9 @@ def _parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run_warden(host: socket.socket, own_namespace: int, system_calls: Filter, *, separate_uids: bool) -> int:
+def _run_warden(
+    host: socket.socket, own_namespace: int, system_calls: SystemCallFilters, *, separate_uids: bool
+) -> int:
     """Fork one warden as process 1 of a new namespace, wait for it, and return its wait status."""
     linux.unshare(linux.CLONE_NEWPID)
     pid = os.fork()
@@ -90,7 +107,7 @@ def _enter_user_namespace(base_uid: int) -> None:
             os.close(unshared[1])
             os.read(unshared[0], 1)
             for name in ("gid_map", "uid_map"):
-                with open(f"/proc/{target}/{name}", "w") as file:
+                with open(f"/proc/{target}/{name}", "w") as file:  # noqa: PTH123
                     file.write(mapping)
             code = 0
         finally:
@@ -106,8 +123,9 @@ def _enter_user_namespace(base_uid: int) -> None:
 
 
 def _become_first_process() -> None:
-    """Go on as process 1 of a pid namespace that belongs to the user namespace, so that this process may return to it
-    after each warden; what started it only waits.
+    """Go on as process 1 of a pid namespace that belongs to the user namespace; what started it only waits.
+
+    Only so may this process return to its own pid namespace after each warden.
     """
     linux.unshare(linux.CLONE_NEWPID)
     pid = os.fork()
