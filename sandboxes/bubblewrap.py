@@ -29,6 +29,7 @@ _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
+_ROOT_CAPABILITIES = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SETPCAP": 8, "CAP_SYS_ADMIN": 21}
 _PROBE = Profile("probe", ())
 
 
@@ -162,7 +163,7 @@ def find_bwrap(configured: str | None = None) -> str:
 
 def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str]:
     """Return the command line that starts a sandbox's zygote."""
-    as_root = os.geteuid() == 0
+    as_root = starts_as_root()
     return [
         find_bwrap(config.bwrap),
         "--die-with-parent",
@@ -175,7 +176,7 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
         *("--remount-ro", "/"),
         *("--clearenv", "--setenv", "PYTHONHASHSEED", "0", "--setenv", "LANG", "C.UTF-8"),
         "--",
-        sys.executable if Path(sys.executable).is_symlink() is False else str(Path(sys.executable).resolve()),
+        str(Path(sys.executable).resolve()),
         *("-I", "-S", "-B", "-X", "utf8"),
         *(
             "-c",
@@ -187,14 +188,23 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
     ]
 
 
+def starts_as_root() -> bool:
+    """Whether sandboxes are assembled with root's powers; a root that lacks them is treated like any other user."""
+    if os.geteuid() != 0:
+        return False
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (effective,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
+    return all(effective >> number & 1 for number in _ROOT_CAPABILITIES.values())
+
+
 def _base_uid(salt: int) -> int:
     """Return host uids that no other sandbox of this machine uses at the same time, as far as chance can tell."""
     return FIRST_HOST_UID + _UIDS_PER_SANDBOX * ((os.getpid() * 64 + salt) % 100_000)
 
 
 def _root_options() -> list[str]:
-    capabilities = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
-    return ["--cap-drop", "ALL", *(word for name in capabilities for word in ("--cap-add", name)), "--dir", "/proc"]
+    added = [word for name in _ROOT_CAPABILITIES for word in ("--cap-add", name)]
+    return ["--cap-drop", "ALL", *added, "--dir", "/proc"]
 
 
 def _user_options() -> list[str]:

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import resource
+import signal
 import socket
 import sys
 import traceback
@@ -67,6 +68,7 @@ def run_child(
             os.umask(0o022)
             _bound_resources(limits, 0 if uid is not None else _OTHERS_OF_UID)
             _give_up_powers(uid, system_calls, undumpable=undumpable)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             random.seed(0)
             gc.enable()
             if channel is not None:
@@ -132,13 +134,13 @@ def _call(function: str, arguments: list[Any], result: int) -> int:
     module_name, _, name = function.partition(":")
     try:
         value = getattr(importlib.import_module(module_name), name)(*arguments)
-        _write_all(result, json.dumps({"value": value}).encode())
+        _write_note(result, {"value": value})
         return 0
     except SystemExit as leaving:
         return _exit_code(leaving)
     except BaseException as failure:
         _print_traceback(failure)
-        _write_all(result, json.dumps({"limit": limit_of(failure), "failure": _last_line(failure)}).encode())
+        _write_note(result, {"limit": limit_of(failure), "failure": _last_line(failure)})
         return 1
     finally:
         for stream in (sys.stdout, sys.stderr):
@@ -190,7 +192,8 @@ def _last_line(failure: BaseException) -> str:
         return type(failure).__name__
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
+def _write_note(descriptor: int, note: dict[str, Any]) -> None:
+    """Write one line; it carries the process id, since a completion's forks come this way as well."""
+    view = memoryview(json.dumps({"pid": os.getpid(), **note}).encode() + b"\n")
     while view:
         view = view[os.write(descriptor, view) :]

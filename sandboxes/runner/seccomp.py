@@ -11,6 +11,7 @@ import ctypes
 import errno
 import os
 import struct
+from typing import NamedTuple
 
 _LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
 _IF_EQUAL = 0x15
@@ -62,11 +63,23 @@ _REFUSED_AARCH64 = {
     "pkey_mprotect": 288, "pkey_alloc": 289, "pkey_free": 290, "io_pgetevents": 292, "kexec_file_load": 294,
     "personality": 92, "memfd_secret": 447,
 }  # fmt: skip
-# Machine: (audit architecture, number of clone, of socket, of socketpair, {refused call: number}).
 _NEEDED_BY_WARDEN = {"mount", "umount2", "unshare", "setns", "memfd_create"}
-_ARCHITECTURES = {
-    "x86_64": (0xC000_003E, 56, 41, 53, _REFUSED_X86_64),
-    "aarch64": (0xC000_00B7, 220, 198, 199, _REFUSED_AARCH64),
+
+
+class _Table(NamedTuple):
+    """What the programs need to know of a machine: an audit architecture, and numbers of system calls."""
+
+    architecture: int
+    clone: int
+    socket: int
+    socketpair: int
+    prlimit: int
+    refused: dict[str, int]
+
+
+_TABLES = {
+    "x86_64": _Table(0xC000_003E, 56, 41, 53, 302, _REFUSED_X86_64),
+    "aarch64": _Table(0xC000_00B7, 220, 198, 199, 261, _REFUSED_AARCH64),
 }
 _CLONE3 = 435
 _FIRST_UNIFIED = 424  # from here on numbers are the same on every architecture
@@ -110,26 +123,32 @@ def first_program(machine: str) -> bytes:
     Raises:
         OSError: there is no table for that machine.
     """
-    architecture, clone, socket_call, socket_pair, refused = _table(machine)
+    table = _table(machine)
     program = [
-        *_head(architecture),
+        *_head(table.architecture),
         _instruction(_IF_AT_LEAST, 0, 1, _X32_BIT),
         _instruction(_RETURN, 0, 0, _KILL_PROCESS),
         # clone3 hides its flags in memory, out of a filter's sight; libc falls back to clone.
         _instruction(_IF_EQUAL, 0, 1, _CLONE3),
         _refusal(errno.ENOSYS),
-        _instruction(_IF_EQUAL, 0, 4, clone),
+        _instruction(_IF_EQUAL, 0, 4, table.clone),
         _instruction(_LOAD, 0, 0, _FIRST_ARGUMENT),
         _instruction(_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES),
         _refusal(errno.EPERM),
         _ALLOWED,
-        _instruction(_IF_EQUAL, 1, 0, socket_call),
-        _instruction(_IF_EQUAL, 0, 4, socket_pair),
+        _instruction(_IF_EQUAL, 1, 0, table.socket),
+        _instruction(_IF_EQUAL, 0, 4, table.socketpair),
         _instruction(_LOAD, 0, 0, _FIRST_ARGUMENT),
         _instruction(_IF_EQUAL, 1, 0, _AF_UNIX),
         _refusal(errno.EAFNOSUPPORT),
         _ALLOWED,
-        *_refuse({number for name, number in refused.items() if name not in _NEEDED_BY_WARDEN}),
+        # Its own bounds a process may lower; those of the warden and the driver, which may share its uid, it may not.
+        _instruction(_IF_EQUAL, 0, 4, table.prlimit),
+        _instruction(_LOAD, 0, 0, _FIRST_ARGUMENT),
+        _instruction(_IF_EQUAL, 1, 0, 0),
+        _refusal(errno.EPERM),
+        _ALLOWED,
+        *_refuse({number for name, number in table.refused.items() if name not in _NEEDED_BY_WARDEN}),
     ]
     for number in sorted(_ALLOWED_UNIFIED.values()):
         program += [_instruction(_IF_EQUAL, 0, 1, number), _ALLOWED]
@@ -139,13 +158,14 @@ def first_program(machine: str) -> bytes:
 
 def last_program(machine: str) -> bytes:
     """Return the program of a case's process, on top of the zygote's; raises like `first_program`."""
-    architecture, *_, refused = _table(machine)
-    return b"".join([*_head(architecture), *_refuse({refused[name] for name in _NEEDED_BY_WARDEN}), _ALLOWED])
+    table = _table(machine)
+    refused = {table.refused[name] for name in _NEEDED_BY_WARDEN}
+    return b"".join([*_head(table.architecture), *_refuse(refused), _ALLOWED])
 
 
-def _table(machine: str) -> tuple[int, int, int, int, dict[str, int]]:
+def _table(machine: str) -> _Table:
     try:
-        return _ARCHITECTURES[machine]
+        return _TABLES[machine]
     except KeyError:
         raise OSError(errno.ENOSYS, f"no system-call table for {machine}") from None
 

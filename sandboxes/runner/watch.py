@@ -39,11 +39,14 @@ class Watched:
 
     def note(self) -> dict[str, Any]:
         """Return what the process said of its function's end; empty when it did not, or not in a readable way."""
-        try:
-            said = json.loads(bytes(self.output[self.result]))
-        except (ValueError, RecursionError):
-            return {}
-        return said if isinstance(said, dict) else {}
+        for line in bytes(self.output[self.result]).split(b"\n"):
+            try:
+                said = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(said, dict) and said.get("pid") == self.pid:
+                return said
+        return {}
 
 
 class Watch:

@@ -45,6 +45,8 @@ def main() -> int:
     if separate_uids:
         _enter_user_namespace(options.base_uid)
         _become_first_process()
+    # Process 1 is deaf to signals it has no handler for, and Python handles this one.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     linux.die_with_parent(signal.SIGKILL)
     linux.set_undumpable()
     linux.drop_bounding_set()
