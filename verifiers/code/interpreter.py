@@ -1,0 +1,73 @@
+"""Makes the warm process look like a Python that was just started for one program, and ends it like one.
+
+Runs inside the sandbox, in the completion's own process. Nothing here protects anything: what must not be reached is
+not in this process.
+"""
+
+import atexit
+import io
+import sys
+import threading
+import types
+from pathlib import Path
+
+WORK_FOLDER = "/work"
+PROGRAM_FILE = "main.py"
+_OWN_PACKAGES = ("sandboxes", "verifiers")
+
+
+def read_program() -> str:
+    """Return the source that the job put in the work folder, line ends as they are."""
+    return Path(PROGRAM_FILE).read_bytes().decode("utf-8", "surrogatepass")
+
+
+def start_program(name: str) -> types.ModuleType:
+    """Return the empty module in which the program will run, with fresh streams, arguments and module table.
+
+    Args:
+        name: the module's `__name__`; `__main__` is always an empty or this module.
+    """
+    _open_streams()
+    own_folder = str(Path(__file__).parents[2])
+    sys.path[:] = [WORK_FOLDER, *(entry for entry in sys.path if entry and entry != own_folder)]
+    sys.argv = [PROGRAM_FILE]
+    for known in [known for known in sys.modules if known.partition(".")[0] in _OWN_PACKAGES]:
+        del sys.modules[known]
+    module = types.ModuleType(name)
+    module.__file__ = f"{WORK_FOLDER}/{PROGRAM_FILE}"
+    module.__dict__["__builtins__"] = sys.modules["builtins"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    sys.modules[name] = module
+    _forgive_own_frames()
+    return module
+
+
+def end_program() -> None:
+    """Do what the interpreter does at its end: wait for threads, call exit handlers, write out what is buffered."""
+    threading._shutdown()  # type: ignore[attr-defined]  # there is no public name for it
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()
+
+
+def _open_streams() -> None:
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        raw = io.FileIO(number, "r" if number == 0 else "w", closefd=False)
+        buffer = io.BufferedReader(raw) if number == 0 else io.BufferedWriter(raw)
+        stream = io.TextIOWrapper(
+            buffer,
+            encoding="utf-8",
+            errors="backslashreplace" if name == "stderr" else "strict",
+            line_buffering=name == "stderr",
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def _forgive_own_frames() -> None:
+    """Raise the recursion limit by the frames that are not the program's, so that it has as many as it expects."""
+    depth, frame = 0, sys._getframe()
+    while frame.f_back is not None:
+        depth, frame = depth + 1, frame.f_back
+    sys.setrecursionlimit(sys.getrecursionlimit() + depth)

@@ -1,0 +1,36 @@
+"""Runs a program as a script. Runs inside the sandbox, in the completion's own process."""
+
+import sys
+import types
+from typing import Any
+
+from verifiers.code.interpreter import PROGRAM_FILE, end_program, read_program, start_program
+
+
+def run_script(_argument: Any) -> None:
+    """Run the work folder's program as `__main__`, with all that belongs to the interpreter's end.
+
+    Raises:
+        SystemExit: the program left with it.
+        BaseException: whatever else ended the program.
+    """
+    source = read_program()
+    module = start_program("__main__")
+    ending = _run(source, module)
+    if ending is not None and sys.excepthook is not sys.__excepthook__ and not isinstance(ending, SystemExit):
+        sys.excepthook(type(ending), ending, ending.__traceback__)
+        ending = SystemExit(1)
+    end_program()
+    if ending is not None:
+        raise ending
+
+
+def _run(source: str, module: types.ModuleType) -> BaseException | None:
+    """Run the program and return what it ended with, its frames alone in the traceback."""
+    try:
+        code = compile(source, PROGRAM_FILE, "exec", dont_inherit=True)
+        exec(code, module.__dict__)  # noqa: S102 - in the sandbox
+    except BaseException as ending:
+        own = ending.__traceback__
+        return ending.with_traceback(own.tb_next if own is not None else None)
+    return None
