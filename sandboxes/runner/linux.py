@@ -35,7 +35,7 @@ def _check(result: int, what: str) -> None:
 
 
 def prctl(option: int, argument: int = 0, third: int = 0) -> None:
-    """Call prctl(2) and raise OSError when it fails."""
+    """Change a property of this process; OSError when the kernel refuses."""
     _check(_libc.prctl(option, argument, third, 0, 0), f"prctl({option})")
 
 

@@ -1,4 +1,4 @@
-"""The warden: process 1 of a job's namespaces. It starts the job's cases, one after the other, and watches their bounds.
+"""The warden: process 1 of a job's namespaces. It starts the job's cases, one by one, and watches their bounds.
 
 It alone holds the socket to the host. A case's processes have other uids, or cannot look into it (it is undumpable),
 and cannot signal it (process 1 ignores what it did not ask for). When it ends, the kernel ends all that is left.

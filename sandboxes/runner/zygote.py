@@ -16,11 +16,13 @@ from sandboxes.runner.child import DRIVER_UID, GUEST_UID, WORK_FOLDER, bound_for
 from sandboxes.runner.seccomp import SystemCallFilters
 from sandboxes.runner.warden import run_job
 
-_USUAL_MODULES = (
-    "abc argparse array base64 bisect calendar cmath collections collections.abc contextlib copy dataclasses datetime "
-    "decimal enum fractions functools hashlib heapq inspect io itertools json math numbers operator os pathlib pprint "
-    "queue random re statistics string struct sys textwrap threading time traceback types typing unicodedata uuid"
-).split()
+_USUAL_MODULES = [
+    "abc", "argparse", "array", "base64", "bisect", "calendar", "cmath", "collections", "collections.abc",
+    "contextlib", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "hashlib",
+    "heapq", "inspect", "io", "itertools", "json", "math", "numbers", "operator", "os", "pathlib", "pprint",
+    "queue", "random", "re", "statistics", "string", "struct", "sys", "textwrap", "threading", "time",
+    "traceback", "types", "typing", "unicodedata", "uuid",
+]  # fmt: skip
 
 _ENVIRONMENT = {
     "HOME": WORK_FOLDER,
@@ -109,7 +111,7 @@ def _enter_user_namespace(base_uid: int) -> None:
             os.close(unshared[1])
             os.read(unshared[0], 1)
             for name in ("gid_map", "uid_map"):
-                with open(f"/proc/{target}/{name}", "w") as file:  # noqa: PTH123
+                with open(f"/proc/{target}/{name}", "w") as file:
                     file.write(mapping)
             code = 0
         finally:
@@ -122,6 +124,7 @@ def _enter_user_namespace(base_uid: int) -> None:
     os.close(unshared[0])
     os.setresgid(0, 0, 0)
     os.setresuid(0, 0, 0)
+    linux.die_with_parent(signal.SIGKILL)  # the change of uid undid bwrap's own wish
 
 
 def _become_first_process() -> None:

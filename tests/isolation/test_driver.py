@@ -1,0 +1,150 @@
+"""What a guest can do to the driver beside it: nothing but talk over the channel, or spoil its own result."""
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from sandboxes.base import Case, Job, Limits, Outcome, Profile
+from sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox
+
+PROFILE = Profile("roles", ("tests.isolation.roles",))
+
+SCAN_OWN_MEMORY = """
+import ctypes, re
+spans = []
+for line in open("/proc/self/maps"):
+    span, rights = line.split()[:2]
+    if rights.startswith("rw"):
+        spans.append([int(end, 16) for end in span.split("-")])
+found = [
+    match
+    for low, high in spans
+    for match in re.findall(rb"SEC" + rb"RET-[0-9a-f]{32}", ctypes.string_at(low, high - low))
+]
+channel.sendall(b"found " + b" ".join(found))
+"""
+SCAN_OBJECTS = """
+import gc
+found = [o for o in gc.get_objects() if "SEC" + "RET-" in repr(o)[:100000] and o is not globals()]
+channel.sendall(b"found " + repr([type(o) for o in found if "SECRET-" + "x" not in repr(o)[:10]]).encode()[:0])
+frames = []
+import sys
+frame = sys._getframe()
+while frame:
+    frames.append(repr(frame.f_locals))
+    frame = frame.f_back
+import re
+channel.sendall(" ".join(re.findall("SEC" + "RET-[0-9a-f]{32}", " ".join(frames))).encode())
+"""
+LOOK_INTO_PROCESSES = """
+import os
+seen = b""
+for pid in os.listdir("/proc"):
+    if pid.isdigit() and int(pid) != os.getpid():
+        for name in ("mem", "environ", "maps", "fd", "cwd", "root", "exe", "stack", "syscall", "auxv", "io"):
+            try:
+                path = f"/proc/{pid}/{name}"
+                seen += repr(os.listdir(path) if name in ("fd", "cwd", "root") else open(path, "rb").read(9)).encode()
+            except OSError:
+                pass
+channel.sendall(b"seen " + seen)
+"""
+DESCRIPTORS = """
+import os, stat
+extra = []
+for number in range(1024):
+    try:
+        kind = os.fstat(number)
+    except OSError:
+        continue
+    if number > 2 and number != channel.fileno():
+        extra.append((number, stat.S_ISSOCK(kind.st_mode)))
+channel.sendall(repr([n for n, is_socket in extra if is_socket]).encode())
+"""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[BubblewrapSandbox]:
+    warm = BubblewrapSandbox(PROFILE, BubblewrapConfig())
+    yield warm
+    warm.close()
+
+
+def run(sandbox: BubblewrapSandbox, source: str, secret: str = "", **limits: float) -> Outcome:
+    (outcome,) = sandbox.run(
+        Job(
+            guest="tests.isolation.roles:guest",
+            driver="tests.isolation.roles:driver",
+            cases=[Case(argument=source, driver_argument={"secret": secret})],
+            limits=Limits(**{"cpu_seconds": 5.0, "wall_seconds": 10.0, **limits}),  # type: ignore[arg-type]
+        )
+    )
+    return outcome
+
+
+def heard(outcome: Outcome) -> str:
+    assert outcome.returned, outcome
+    assert isinstance(outcome.result, dict)
+    return str(outcome.result["heard"])
+
+
+def test_an_honest_guest_is_heard(sandbox: BubblewrapSandbox) -> None:
+    outcome = run(sandbox, "channel.sendall(b'hello'); print(channel.recv(9))", "s")
+    assert outcome.result == {"heard": "hello", "kept": "s"}
+    assert outcome.stdout == b"b'5\\n'\n"
+
+
+@pytest.mark.parametrize(
+    "source", [SCAN_OWN_MEMORY, SCAN_OBJECTS, LOOK_INTO_PROCESSES], ids=["memory", "objects", "proc"]
+)
+def test_the_drivers_secret_is_out_of_reach(sandbox: BubblewrapSandbox, source: str) -> None:
+    for _ in range(3):  # also not by what an earlier job left
+        secret = f"SECRET-{secrets.token_hex(16)}"
+        outcome = run(sandbox, source, secret)
+        said = heard(outcome)
+        assert "SECRET-" not in said, said
+        assert said.strip() in ("", "found", "seen"), said
+        assert isinstance(outcome.result, dict)
+        assert outcome.result["kept"] == secret
+
+
+def test_the_memory_scan_would_find_a_secret(sandbox: BubblewrapSandbox) -> None:
+    own = "mine = bytes.fromhex('" + b"SECRET-".hex() + "') + b'0' * 32\n"
+    assert "SECRET-" + "0" * 32 in heard(run(sandbox, own + SCAN_OWN_MEMORY))
+
+
+def test_only_the_channel_is_a_socket(sandbox: BubblewrapSandbox) -> None:
+    assert heard(run(sandbox, DESCRIPTORS)) == "[]"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        (
+            "import os, signal\nfor p in os.listdir('/proc'):\n if p.isdigit() and int(p) not in (1, os.getpid()):\n"
+            "  try: os.kill(int(p), signal.SIGKILL)\n  except OSError: pass"
+        ),
+        (
+            "import os, signal\nfor p in os.listdir('/proc'):\n if p.isdigit() and int(p) not in (1, os.getpid()):\n"
+            "  try: os.kill(int(p), signal.SIGSTOP)\n  except OSError: pass"
+        ),
+        "import os; os.kill(-1, 9)",
+        "import os; os._exit(0)",
+        "channel.close()",
+        "import os\nif os.fork() == 0:\n import time; time.sleep(60)",
+    ],
+    ids=["kill", "stop", "kill all", "exit", "close", "an heir holds the channel"],
+)
+def test_a_guest_spoils_only_its_own_result(sandbox: BubblewrapSandbox, source: str) -> None:
+    outcome = run(sandbox, source, "kept", wall_seconds=2.0)
+    if outcome.returned:
+        assert outcome.result == {"heard": "", "kept": "kept"}
+    else:
+        assert outcome.driver_failure
+    assert run(sandbox, "channel.sendall(b'x')").returned
+
+
+def test_one_driver_job_is_one_case(sandbox: BubblewrapSandbox) -> None:
+    with pytest.raises(ValueError, match="one case"):
+        sandbox.run(Job(guest="a:b", driver="c:d", cases=[Case(), Case()]))
