@@ -10,7 +10,7 @@ from assay.reward import RewardSpec
 from assay.tasks import AssertTests, CodeOptions, CodeTask, FormatSpec, FormatTask, ScoredTask, StdinTests, Task
 from assay.wire import GradeRequest, ProblemField
 
-from service.errors import InvalidRequest
+from service.errors import MAX_FIELDS, InvalidRequest
 from service.settings import Settings
 
 
@@ -18,28 +18,22 @@ def admit(request: GradeRequest, settings: Settings) -> list[Task]:
     """Return the request's tasks, resolved.
 
     Raises:
-        InvalidRequest: too many tasks, an id used twice, or a task beyond the server's bounds.
+        InvalidRequest: an id is used twice, or tasks are beyond the server's bounds.
     """
-    if len(request.tasks) > settings.max_tasks:
-        message = f"{len(request.tasks)} tasks in one request; send at most {settings.max_tasks} at a time"
-        raise InvalidRequest.of([ProblemField(field="tasks", message=message)])
     refused: list[ProblemField] = []
-    total = 0
     seen: dict[str, int] = {}
     resolved: list[Task] = []
     for position, task in enumerate(request.tasks):
         task_id = task.id if task.id is not None else str(position)
         first = seen.setdefault(task_id, position)
-        problems = list(excesses(task, f"tasks[{position}]", settings))
         if first != position:
-            problems.append(_duplicate(task_id, first, position))
-        if problems:
-            total += len(problems)
-            refused += problems[: max(0, 100 - len(refused))]
-        else:
-            resolved.append(resolve(task, task_id, request.reward, request.format))
+            refused.append(_duplicate(task_id, first, position))
+        refused.extend(excesses(task, f"tasks[{position}]", settings))
+        if len(refused) >= MAX_FIELDS:
+            break
+        resolved.append(resolve(task, task_id, request.reward, request.format))
     if refused:
-        raise InvalidRequest.of(refused, total=total)
+        raise InvalidRequest.of(refused)
     return resolved
 
 

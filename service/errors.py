@@ -115,15 +115,14 @@ class InvalidRequest(ServiceProblem):
     status, slug, title = 422, "invalid-request", "The request is not valid"
 
     @classmethod
-    def of(cls, fields: Sequence[ProblemField], *, total: int | None = None) -> "InvalidRequest":
-        """Make one of the first wrong fields; `total` counts those beyond them too."""
-        shown = list(fields[:MAX_FIELDS])
-        more = (len(fields) if total is None else total) - len(shown)
+    def of(cls, fields: Sequence[ProblemField]) -> "InvalidRequest":
+        """Make one of wrong fields; only the first ones are shown."""
+        shown = fields[:MAX_FIELDS]
         detail = f"{shown[0].field}: {shown[0].message}"
-        if more > 0:
-            detail += f" (and {len(shown) + more - 1} more; the first {len(shown)} are listed)"
+        if len(shown) == MAX_FIELDS:
+            detail += f" (the first {MAX_FIELDS} wrong fields are listed)"
         elif len(shown) > 1:
-            detail += f" (and {len(shown) - 1} more)"
+            detail += f" (and {len(shown) - 1} more wrong)"
         return cls(detail, fields=shown)
 
 
