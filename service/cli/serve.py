@@ -7,7 +7,7 @@ import typer
 from service.cli.configuration import load_settings
 from service.cli.errors import InputError, UnavailableError
 from service.dispatch.base import DispatchError
-from service.settings import ExposureRefused
+from service.settings import ExposureRefused, Settings
 
 
 def command(
@@ -27,6 +27,8 @@ def command(
 
     settings = load_settings(host=host, port=port, workers=workers, queue_limit=queue_limit, log_level=log_level)
 
+    if settings.port:
+        typer.echo(f"assay: starting; the interface is described at {_url(settings)}/docs", err=True)
     try:
         serve(settings)
     except ExposureRefused as error:
@@ -35,3 +37,8 @@ def command(
         raise UnavailableError(f"{error}\n`assay doctor` tells more") from None
     except OSError as error:
         raise UnavailableError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}") from None
+
+
+def _url(settings: Settings) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{settings.port}"
