@@ -1,0 +1,1 @@
+"""Benchmarks: `make bench`. Bounded to about two minutes on two cores."""
