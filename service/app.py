@@ -26,8 +26,6 @@ from service.validation import request_parser
 
 logger = logging.getLogger(__name__)
 
-KEEP_ALIVE_SECONDS = 15.0
-
 
 def create_app(
     settings: Settings,
@@ -197,7 +195,9 @@ def _add_jobs(app: FastAPI, gateway: Gateway) -> None:
         job = gateway.jobs.get(job_id)
         after = _last_event_id(request)
         return StreamingResponse(
-            _events(job, after), media_type="text/event-stream", headers={"cache-control": "no-store"}
+            _events(job, after, gateway.settings.sse_keep_alive_seconds),
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store"},
         )
 
     @app.delete(
@@ -227,8 +227,8 @@ def _last_event_id(request: Request) -> int:
     return int(text)
 
 
-async def _events(job: Job, after: int) -> AsyncIterator[bytes]:
-    async for event in job.follow(after, KEEP_ALIVE_SECONDS):
+async def _events(job: Job, after: int, keep_alive_seconds: float) -> AsyncIterator[bytes]:
+    async for event in job.follow(after, keep_alive_seconds):
         if event is None:
             yield b": keep-alive\n\n"
             continue

@@ -68,6 +68,9 @@ class Settings(BaseSettings):
     job_ttl_seconds: float = Field(default=3600.0, gt=0)
     """How long a finished job's verdicts can be fetched."""
 
+    sse_keep_alive_seconds: float = Field(default=15.0, gt=0)
+    """Silence after which an event stream gets a comment, so that proxies keep it open."""
+
     max_cpu_seconds: float = Field(default=60.0, gt=0)
     """Largest `options.cpu_seconds` a task may ask for."""
     max_wall_seconds: float = Field(default=300.0, gt=0)

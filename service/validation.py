@@ -39,7 +39,7 @@ def request_parser(max_tasks: int) -> Callable[[bytes], GradeRequest]:
             first = error.errors(include_url=False, include_input=False)[:MAX_FIELDS]
         if first[0]["type"] == "json_invalid":
             raise _malformed(body, first[0])
-        raise InvalidRequest.of(_wrong_fields(body, first))
+        raise InvalidRequest.of(_wrong_fields(body, first, max_tasks))
 
     return parse
 
@@ -57,12 +57,14 @@ def _malformed(body: bytes, error: ErrorDetails) -> MalformedBody:
     return MalformedBody(f"the body is not valid JSON: {reason}")
 
 
-def _wrong_fields(body: bytes, first: Sequence[ErrorDetails]) -> list[ProblemField]:
+def _wrong_fields(body: bytes, first: Sequence[ErrorDetails], max_tasks: int) -> list[ProblemField]:
     """Return the wrong fields of a request that is JSON, up to the number that is shown."""
     data = from_json(body)
     if not isinstance(data, dict) or not isinstance(data.get("tasks"), list):
         return _described(first)
-    if any(error["loc"] == ("tasks",) for error in first):  # too many or none: the tasks themselves do not matter
+    if len(data["tasks"]) > max_tasks:
+        return [ProblemField(field="tasks", message=_too_many(len(data["tasks"]), max_tasks))]
+    if not data["tasks"]:
         return _described(first)
     errors: list[ErrorDetails] = []
     try:
@@ -78,6 +80,10 @@ def _wrong_fields(body: bytes, first: Sequence[ErrorDetails]) -> list[ProblemFie
             for details in error.errors(include_url=False, include_input=False):
                 errors.append({**details, "loc": ("tasks", position, *details["loc"])})
     return _described(errors or first)
+
+
+def _too_many(count: int, maximum: int) -> str:
+    return f"{count} tasks in one request; send at most {maximum} at a time"
 
 
 def _json(value: object) -> bytes:
@@ -113,8 +119,6 @@ def _describe(error: ErrorDetails) -> tuple[str, str]:
             path = _joined(path, _unquoted(context["discriminator"]))
             known = ", ".join(repr(tag) for tag in schema.get("choices", {}))
             message = f"required, but missing; one of: {known}"
-        case "too_long" if path == "tasks":
-            message = f"{context['actual_length']} tasks in one request; send at most {context['max_length']} at a time"
         case "too_short" if path == "tasks":
             message = "no tasks; send at least one"
         case _:

@@ -5,9 +5,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from assay.tasks import CodeTask, StdinTests, Task
+from assay.tasks import FormatTask, MathTask, StdinTests, Task
 
-_OTHER_TASK_SECONDS = 30.0
+_FORMAT_SECONDS = 1.0
+_MATH_SECONDS = 30.0
 
 
 @dataclass(slots=True, eq=False)
@@ -40,8 +41,10 @@ class Chunk:
 
 def allowance_seconds(task: Task) -> float:
     """Return an upper bound of the time that grading the task takes, one retry after a lost sandbox included."""
-    if not isinstance(task, CodeTask):
-        return 2 * _OTHER_TASK_SECONDS
+    if isinstance(task, FormatTask):
+        return _FORMAT_SECONDS
+    if isinstance(task, MathTask):
+        return 2 * _MATH_SECONDS
     runs = len(task.reference.tests) if isinstance(task.reference, StdinTests) else 1
     options = task.options
     wall = options.wall_seconds if options.wall_seconds is not None else 3 * options.cpu_seconds + 5
