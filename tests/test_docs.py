@@ -1,10 +1,12 @@
 """What the documents say is what happens: commands run, links lead somewhere, tables are complete."""
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from verifiers.registry import REGISTRY
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md"), *ROOT.glob("t*/*/README.md")]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("t*/*/README.md")]
 SERVED_AT = "http://127.0.0.1:8000"
 
 
@@ -106,6 +108,15 @@ def test_the_table_of_settings_is_complete() -> None:
     assert settings_table() in README, f"put this into the README:\n{settings_table()}"
 
 
+def test_the_bundled_pip_is_the_one_that_is_written_down() -> None:
+    (wheel,) = (ROOT / "tools" / "bootstrap").glob("*.whl")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    for name in ("bootstrap.py", "README.md"):
+        text = wheel.with_name(name).read_text()
+        assert wheel.name in text
+        assert digest in text
+
+
 def test_the_lock_file_holds_every_dependency_with_hashes_and_names_no_host() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     assert "://" not in lock
@@ -118,8 +129,6 @@ def test_the_lock_file_holds_every_dependency_with_hashes_and_names_no_host() ->
 
 
 def _dependencies(project: Path) -> set[str]:
-    import tomllib
-
     declared = tomllib.loads(project.read_text())
     listed = declared["project"]["dependencies"] + declared.get("dependency-groups", {}).get("dev", [])
     return {re.split(r"[<>=!~\[; ]", requirement)[0].lower() for requirement in listed}

@@ -34,7 +34,7 @@ def command() -> None:
     bwrap = load_settings().bwrap
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
     for finding in (*_machine(), *_bubblewrap(bwrap)):
-        table.add_row(_mark(finding.ok), finding.subject, Text(finding.found))
+        table.add_row(_mark(finding.ok), finding.subject, Text(finding.found, overflow="fold"))
     console = Console(highlight=False)
     console.print(table)
     try:
