@@ -11,6 +11,16 @@ from typing import Any
 
 _LENGTH = struct.Struct("!I")
 MAX_BYTES = 16 << 20
+FORWARDED = frozenset(
+    """
+    call iter next len getitem setitem delitem contains enter exit reversed format hash bool
+    int float complex index bytes abs neg pos invert round trunc floor ceil
+    lt le gt ge eq ne add sub mul matmul truediv floordiv mod divmod pow lshift rshift and or xor
+    radd rsub rmul rmatmul rtruediv rfloordiv rmod rdivmod rpow rlshift rrshift rand ror rxor
+    iadd isub imul imatmul itruediv ifloordiv imod ipow ilshift irshift iand ior ixor
+    """.split()  # noqa: SIM905 - a list would take a page
+)
+"""Special methods that the driver's stand-in for an object has when the object has them."""
 _MAX_CONTAINERS = 1_000_000
 
 

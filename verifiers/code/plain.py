@@ -6,6 +6,7 @@ An instance of a subclass of a plain type is sent as its base type, read with th
 whatever it overrides decides nothing. What is not plain goes to a hook of the caller.
 """
 
+import builtins
 import collections
 import datetime as dt
 import decimal
@@ -25,6 +26,10 @@ _FLAT = {*_SCALARS, int, str}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DICT_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
 _TIMES = {dt.datetime, dt.date, dt.time}
+BUILTIN_TYPES = {name: kind for name, kind in vars(builtins).items() if type(kind) is type}
+"""Types that both sides have anyway; each crosses as its name."""
+_BUILTIN_NAMES = {kind: name for name, kind in BUILTIN_TYPES.items()}
+_CONSTANTS = {"NotImplemented": NotImplemented, "Ellipsis": Ellipsis}
 MUTABLE = (list, dict, set, bytearray, collections.deque)
 """Types whose instances can be changed in place; each one in a message has a number, counted from 0 as they appear."""
 
@@ -111,7 +116,7 @@ class Encoder:
             return {"deque": [items, value.maxlen]}
         return self._scalar(value)
 
-    def _scalar(self, value: Any) -> Json:  # noqa: PLR0911
+    def _scalar(self, value: Any) -> Json:  # noqa: PLR0911, PLR0912 - one line a kind
         kind = type(value)
         if issubclass(kind, int):
             return self.encode(int.__index__(value))
@@ -138,6 +143,10 @@ class Encoder:
             return {"timedelta": [value.days, value.seconds, value.microseconds]}
         if kind in _TIMES:
             return {kind.__name__: value.isoformat()}
+        if kind is type and value in _BUILTIN_NAMES:
+            return {"builtin": _BUILTIN_NAMES[value]}
+        if value is NotImplemented or value is Ellipsis:
+            return {"constant": repr(value)}
         return self._hook(value)
 
     def _items(self, items: Iterable[Any], count: int) -> list[Json]:
@@ -314,6 +323,8 @@ class Decoder:
         "decimal": lambda _, body: decimal.Decimal(body),
         "timedelta": lambda _, body: dt.timedelta(*body),
         "datetime": lambda _, body: dt.datetime.fromisoformat(body),
+        "builtin": lambda _, body: BUILTIN_TYPES[body],
+        "constant": lambda _, body: _CONSTANTS[body],
         "date": lambda _, body: dt.date.fromisoformat(body),
         "time": lambda _, body: dt.time.fromisoformat(body),
     }

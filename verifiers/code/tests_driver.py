@@ -1,0 +1,234 @@
+"""Runs assertion-style tests against a completion that lives in another process.
+
+Runs inside the sandbox, as the driver: the completion's process cannot reach it, except to answer its questions. The
+tests, and with them the expected values, exist only here.
+"""
+
+import ast
+import builtins
+import re
+import signal
+import socket
+import sys
+import traceback
+import types
+from typing import Any, NoReturn
+
+from verifiers.code.assertions import Assertions, Rewriter
+from verifiers.code.channel import ChannelClosed, Violation
+from verifiers.code.session import Session, UnreadableResult, UnsendableError
+from verifiers.code.tests_code import (
+    CHECK_FUNCTION,
+    TESTS_FILE,
+    AssertCode,
+    BrokenTestsError,
+    own_modules,
+    read_tests,
+    unfinished_names,
+)
+
+PROMPT_FILE = "prompt.py"
+_NAMESPACE = "__main__"
+_SHARE_OF_TIME = 0.9
+_SHOWN = 500
+_RECURSION_LIMIT = 3000  # deep values cross by recursion, beside what the tests themselves need
+
+
+class TimeUp(BaseException):
+    """The time of this process is nearly used up."""
+
+
+def run_tests(argument: dict[str, Any], channel: socket.socket) -> dict[str, Any]:
+    """Run the tests and return what they found.
+
+    Args:
+        argument: `code`, `prompt` and `entry_point` of the task, and the limits `cpu_seconds` and `wall_seconds`.
+        channel: to the completion's process.
+
+    Returns:
+        `status`: `passed`, `failed` (an assertion was false, or the tests could not work with an answer), `raised` (the
+        completion's code raised), `ended` (its process is gone), `missing_name`, `violation`, `unreadable`, `cpu_timeout`, `wall_timeout`,
+        `memory`, or `broken_tests` (no completion can be judged by them). Beside it `message`, where it happened
+        (`line`, `source`, `left`, `right`), `loaded`, `calls`, `shared`.
+    """
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    run = Run(argument, channel)
+    try:
+        run.limit_time(argument["cpu_seconds"], argument["wall_seconds"])
+        run.run()
+    except BaseException as ending:
+        return run.report(ending)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return run.report(None)
+
+
+class Run:
+    """One run of a task's tests."""
+
+    def __init__(self, argument: dict[str, Any], channel: socket.socket) -> None:
+        self._code: str = argument["code"]
+        self._prompt: str = argument["prompt"]
+        self._entry_point: str | None = argument["entry_point"]
+        self._session = Session(channel, _NAMESPACE)
+        self._assertions = Assertions(self._session)
+        self._namespace: dict[str, Any] = {"__name__": _NAMESPACE, "__builtins__": builtins}
+        self._missing: set[str] = set()
+        self._values = 0
+        self._loaded = False
+        self._uses_builtin_names = False
+        self._limit: str | None = None
+        self._was_waiting = False
+
+    def limit_time(self, cpu_seconds: float, wall_seconds: float) -> None:
+        """Stop a little before the sandbox would, while there is time to say where."""
+
+        def stop(number: int, _frame: types.FrameType | None) -> NoReturn:
+            self._limit = "cpu_timeout" if number == signal.SIGPROF else "wall_timeout"
+            self._was_waiting = self._session.waiting
+            self._session.failure = self._session.failure or TimeUp()
+            raise TimeUp
+
+        signal.signal(signal.SIGPROF, stop)
+        signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds * _SHARE_OF_TIME)
+        signal.setitimer(signal.ITIMER_REAL, wall_seconds * _SHARE_OF_TIME)
+
+    def run(self) -> None:
+        """Run everything; returns only when all test code has run to its end."""
+        tests = read_tests(self._code, self._entry_point)
+        unfinished = self._run_prompt()
+        self._session.wait_until_loaded()
+        self._loaded = True
+        candidate = self._bind(tests, unfinished)
+        self._run_code(tests)
+        check = self._namespace.get(CHECK_FUNCTION)
+        if tests.defines_check and not tests.calls_check and self._entry_point is not None and callable(check):
+            check(candidate)
+        self._session.settle()
+        if self._session.failure is not None:
+            raise self._session.failure
+        if self._session.asked + self._values == 0:
+            raise BrokenTestsError("the tests never use the completion")
+        if tests.checks and not self._assertions.finished:
+            raise AssertionError("no assertion was reached")
+
+    def _run_prompt(self) -> set[str]:
+        """Run the prompt's code here as well, for helpers that the completion must not replace.
+
+        Returns:
+            The names that it leaves for the completion to define.
+        """
+        for source in (self._prompt, f"{self._prompt}\n    pass\n"):
+            try:
+                tree = ast.parse(source, PROMPT_FILE)
+                code = compile(tree, PROMPT_FILE, "exec", dont_inherit=True, optimize=0)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+            try:
+                exec(code, self._namespace)  # noqa: S102 - the task's own code, in the sandbox
+            except Exception as error:
+                raise BrokenTestsError(f"the prompt's code fails: {_last_line(error)}") from None
+            return unfinished_names(tree)
+        return set()
+
+    def _bind(self, tests: AssertCode, unfinished: set[str]) -> Any:
+        """Let the names that the tests take from the completion stand for what it defines; return the entry point."""
+        self._namespace = {**own_modules(tests), **self._namespace}
+        self._namespace.update(self._assertions.names())
+        entry = {self._entry_point} if self._entry_point is not None else set()
+        wanted = {name for name in tests.free if name not in self._namespace or name in unfinished} | entry
+        if not wanted:  # then the tests may mean a function of the completion that is called like a builtin one
+            wanted = set(tests.builtin)
+            self._uses_builtin_names = True
+        for name in sorted(wanted):
+            defined, value = self._session.lookup(name, live=name in tests.objects)
+            if not defined:
+                self._missing.add(name)
+                self._namespace.pop(name, None)
+                continue
+            self._namespace[name] = value
+            self._values += not callable(value)
+        if entry & self._missing:
+            raise NameError(f"name '{self._entry_point}' is not defined", name=self._entry_point)
+        return self._namespace.get(self._entry_point or "")
+
+    def _run_code(self, tests: AssertCode) -> None:
+        tree = ast.fix_missing_locations(Rewriter().visit(tests.tree))
+        code = compile(tree, TESTS_FILE, "exec", dont_inherit=True, optimize=0)  # assertions stay, even under -O
+        exec(code, self._namespace)  # noqa: S102 - the task's own code, in the sandbox
+
+    def report(self, ending: BaseException | None) -> dict[str, Any]:
+        """Return the run's findings."""
+        ending = self._session.failure or ending
+        status, message = self._judge(ending)
+        found: dict[str, Any] = {"status": status, "message": _stable(message)[:_SHOWN], "loaded": self._loaded}
+        found |= {"calls": self._session.asked, "shared": self._session.shared}
+        line = _line(ending)
+        if line is not None:
+            lines = self._code.splitlines()
+            found |= {"line": line, "source": lines[line - 1].strip()[:_SHOWN] if line <= len(lines) else ""}
+        if status == "failed" and self._assertions.sides is not None:
+            left, right = self._assertions.sides
+            found |= {"left": _stable(left)[:_SHOWN], "right": _stable(right)[:_SHOWN]}
+        return found
+
+    def _judge(self, ending: BaseException | None) -> tuple[str, str]:  # noqa: PLR0911 - one line an ending
+        match ending:
+            case None:
+                return "passed", ""
+            case BrokenTestsError() | UnsendableError():
+                return "broken_tests", str(ending)
+            case ChannelClosed():
+                return "ended", ""
+            case Violation():
+                return "violation", str(ending)
+            case UnreadableResult():
+                return "unreadable", str(ending)
+        if vars(ending).get("assay_origin") is not None:
+            return "raised", _last_line(ending)
+        if isinstance(ending, NameError) and ending.name in self._missing:
+            return "missing_name", str(ending.name)
+        if isinstance(ending, (SystemExit, ImportError)):
+            return "broken_tests", f"the test code ends in {_last_line(ending)}"
+        return self._judge_own(ending)
+
+    def _judge_own(self, ending: BaseException) -> tuple[str, str]:
+        """Judge an ending that came from test code: whether the completion had a part in it."""
+        untouched = self._session.asked + self._values == 0
+        if untouched and self._uses_builtin_names:
+            return "missing_name", ", ".join(sorted(self._missing))
+        if untouched and not self._was_waiting:
+            what = self._limit or _last_line(ending)
+            return "broken_tests", f"the test code fails before it asks for anything: {what}"
+        if self._limit is not None:
+            return self._limit, ""
+        if isinstance(ending, MemoryError):
+            return "memory", ""
+        if isinstance(ending, AssertionError):
+            return "failed", str(ending)
+        return "failed", _last_line(ending)
+
+
+def _line(ending: BaseException | None) -> int | None:
+    """Return the line of the test code where the run ended."""
+    line = None
+    step = ending.__traceback__ if ending is not None else None
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == TESTS_FILE:
+            line = step.tb_lineno
+        step = step.tb_next
+    return line
+
+
+def _last_line(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    except Exception:
+        return type(error).__name__
+
+
+def _stable(text: str) -> str:
+    """Take out what differs between runs: memory addresses. Lone surrogates become question marks."""
+    return re.sub(r"0x[0-9a-fA-F]{6,}", "0x…", text).encode("utf-8", "replace").decode()

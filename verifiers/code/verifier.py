@@ -1,0 +1,58 @@
+"""The `code` verifier: a completion is a program, and tests decide whether it is right."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+from assay.tasks import CodeTask, StdinTests
+
+from sandboxes.base import Profile, Sandboxes
+from verifiers.base import Failure, Judgement, Verifier
+from verifiers.code.assert_tests import grade_asserts
+from verifiers.code.extraction import find_program
+from verifiers.code.stdin_tests import grade_stdin
+
+PROFILE = Profile(
+    "python",
+    modules=(
+        "verifiers.code.assertions",
+        "verifiers.code.channel",
+        "verifiers.code.completion_guest",
+        "verifiers.code.interpreter",
+        "verifiers.code.plain",
+        "verifiers.code.program",
+        "verifiers.code.remote",
+        "verifiers.code.script_guest",
+        "verifiers.code.session",
+        "verifiers.code.tests_code",
+        "verifiers.code.tests_driver",
+    ),
+)
+
+
+class CodeVerifier(Verifier[CodeTask]):
+    """Runs a completion's program against tests (see docs/verifiers/code.md)."""
+
+    name: ClassVar[str] = "code"
+    version: ClassVar[str] = "1"
+    description: ClassVar[str] = (
+        "A Python program that must print what tests expect, or define what test code with assertions uses."
+    )
+    profile: ClassVar[Profile | None] = PROFILE
+    batch_size: ClassVar[int] = 8
+    example: ClassVar[dict[str, Any]] = {
+        "verifier": "code",
+        "completion": "```python\nprint(int(input()) * 2)\n```",
+        "reference": {"style": "stdin", "tests": [{"input": "21\n", "output": "42\n"}]},
+    }
+    task_type = CodeTask
+
+    def grade(self, tasks: Sequence[CodeTask], sandboxes: Sandboxes) -> Iterator[Judgement | Failure]:
+        """See `verifiers.base.Verifier.grade`."""
+        run = partial(sandboxes.run, PROFILE)
+        for task in tasks:
+            program = find_program(task.completion, task.options.extract)
+            if isinstance(task.reference, StdinTests):
+                yield grade_stdin(task.reference, task.options, program, run)
+            else:
+                yield grade_asserts(task.reference, task.options, program, run)
