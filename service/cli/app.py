@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from service.cli import demo, doctor, grade, serve
-from service.cli.errors import INTERRUPTED, CliError
+from service.cli.errors import CliError
 
 app = typer.Typer(
     name="assay",
@@ -44,6 +44,3 @@ def main() -> None:
     except CliError as error:
         sys.stderr.write(f"assay: {error}\n")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("assay: interrupted\n")
-        sys.exit(INTERRUPTED)

@@ -6,8 +6,6 @@ USAGE = 2
 """The arguments, the settings or the input are wrong; nothing was graded."""
 UNAVAILABLE = 3
 """Nothing can be graded now: this machine cannot isolate, or the service cannot be reached."""
-INTERRUPTED = 130
-"""Ended by Ctrl-C, as shells number it."""
 
 
 class CliError(Exception):

@@ -4,7 +4,8 @@ import os
 import stat
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -26,6 +27,7 @@ class VerdictFile:
         Raises:
             InputError: the output cannot be written.
         """
+        self._name = name
         self._stack = ExitStack()
         self._target: Path | None = None
         self._next = 0
@@ -54,7 +56,15 @@ class VerdictFile:
         return self
 
     def add(self, index: int, verdict: Verdict) -> None:
-        """Take the verdict of the task at that position, counted from 0; each exactly once."""
+        """Take the verdict of the task at that position, counted from 0; each exactly once.
+
+        Raises:
+            UnavailableError: there is no room for it.
+        """
+        with self._telling():
+            self._add(index, verdict)
+
+    def _add(self, index: int, verdict: Verdict) -> None:
         line = verdict.model_dump_json().encode() + b"\n"
         if index != self._next:
             self._waiting[index] = (self._early.seek(0, os.SEEK_END), len(line))
@@ -71,16 +81,27 @@ class VerdictFile:
         """Put the complete file in its place.
 
         Raises:
-            UnavailableError: fewer verdicts than `expected` came.
+            UnavailableError: fewer verdicts than `expected` came, or there is no room for them.
         """
         if self._next != expected:
             raise UnavailableError(f"only {self._next} of {expected} tasks were answered in order; nothing was written")
-        self._out.flush()
-        if self._target is not None:
-            self._temporary.replace(self._target)
+        with self._telling():
+            self._out.flush()
+            if self._target is not None:
+                self._temporary.replace(self._target)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise  # whoever read the output has enough of it
+        except OSError as error:
+            raise UnavailableError(f"{self._name} cannot be written: {error.strerror}") from None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close, and remove what was not committed."""
-        self._stack.close()
+        with suppress(OSError):  # what could not be written has been told already, and cannot be written now either
+            self._stack.close()

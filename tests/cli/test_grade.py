@@ -3,7 +3,11 @@
 import gzip
 import json
 import os
+import signal
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +154,25 @@ def test_a_pipe_as_output_is_written_to_and_not_replaced(assay: Run, tmp_path: P
     finally:
         os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_full_disk_is_told(assay: Run) -> None:
+    done = assay("grade", "-", "-o", "/dev/full", stdin=lines(*[GOOD] * 100))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "assay: /dev/full cannot be written: No space left on device\n"
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes(lines(GOOD) * 400_000)
+    command = [str(Path(sys.executable).with_name("assay")), "grade", "t.jsonl", "-o", "v.jsonl"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as grading:
+        while not list(tmp_path.glob(".v.jsonl.*")):
+            time.sleep(0.01)
+        grading.send_signal(signal.SIGINT)
+        assert grading.wait(timeout=60) == 130
+        assert grading.stderr is not None
+        assert grading.stderr.read().decode() == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["t.jsonl"]
 
 
 def test_verdicts_out_of_order_are_put_in_order(tmp_path: Path) -> None:
