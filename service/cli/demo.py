@@ -1,5 +1,6 @@
 """`assay demo`: the bundled tasks, graded in real sandboxes and shown as a table."""
 
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -9,7 +10,6 @@ from typing import Annotated
 
 import typer
 from assay import RewardSpec, Task, Verdict
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +22,7 @@ from service.cli.task_file import TaskFile
 
 TASKS = Path(__file__).with_name("demo_tasks.jsonl")
 MAX_WIDTH = 100
+_FENCE = re.compile(r"```(?:python)?\n?")
 
 
 def command(
@@ -51,33 +52,35 @@ def command(
 
 
 def _table(tasks: list[Task], verdicts: list[Verdict]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
-    table.add_column("task", no_wrap=True, min_width=18)
-    table.add_column("completion", no_wrap=True, ratio=5)
-    table.add_column("extracted", no_wrap=True, ratio=3)
-    for heading in ("acc", "fmt", "reward"):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
-    table.add_column("why", ratio=6)
-    for _, rows in groupby(zip(tasks, verdicts, strict=True), key=lambda row: _topic(row[0])):
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, expand=True, header_style="bold underline")
+    table.add_column("task", no_wrap=True, width=17)
+    table.add_column("completion", no_wrap=True, width=24)
+    table.add_column("extracted", no_wrap=True, width=11)
+    for heading, width in (("acc", 4), ("fmt", 3), ("reward", 6)):
+        table.add_column(heading, justify="right", no_wrap=True, width=width)
+    table.add_column("why", ratio=1)
+    for topic, rows in groupby(zip(tasks, verdicts, strict=True), key=lambda row: _topic(row[0])):
+        table.add_row(Text(topic, style="bold"))
         for task, verdict in rows:
             table.add_row(*_cells(task, verdict))
-        table.add_section()
+        table.add_row()
     return table
 
 
 def _topic(task: Task) -> str:
+    """Return the first word of the task's id, under which the demo lists it."""
     assert task.id is not None
     return task.id.partition("-")[0]
 
 
 def _cells(task: Task, verdict: Verdict) -> Iterator[Text]:
     assert task.id is not None
-    yield Text(task.id, overflow="ellipsis")
-    yield Text(one_line(task.completion), style="dim", overflow="ellipsis")
+    yield Text("  " + task.id.partition("-")[2], overflow="ellipsis")
+    yield Text(one_line(_FENCE.sub("", task.completion)), style="dim", overflow="ellipsis")
     yield Text(one_line(verdict.extracted.text) if verdict.extracted else "–", overflow="ellipsis")
     yield _score(verdict.accuracy)
     yield _score(verdict.format)
-    yield Text("–" if verdict.reward is None else f"{verdict.reward:.3g}", style="bold")
+    yield Text("–" if verdict.reward is None else f"{verdict.reward:.3g}")
     yield Text(explain(verdict), style="" if verdict.status == "graded" else "red")
 
 

@@ -166,7 +166,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(lines(GOOD) * 400_000)
     command = [str(Path(sys.executable).with_name("assay")), "grade", "t.jsonl", "-o", "v.jsonl"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as grading:
-        while not list(tmp_path.glob(".v.jsonl.*")):
+        while not any(path.stat().st_size for path in tmp_path.glob(".v.jsonl.*")):
             time.sleep(0.01)
         grading.send_signal(signal.SIGINT)
         assert grading.wait(timeout=60) == 130
