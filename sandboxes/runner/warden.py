@@ -1,6 +1,6 @@
 """The warden: process 1 of a job's namespaces. It starts the job's cases, one by one, and watches their bounds.
 
-It alone holds the socket to the host. A case's processes have other uids, or cannot look into it (it is undumpable),
+It alone holds the channel to the host. A case's processes have other uids, or cannot look into it (it is undumpable),
 and cannot signal it (process 1 ignores what it did not ask for). When it ends, the kernel ends all that is left.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from sandboxes.runner import linux
 from sandboxes.runner.child import DRIVER_UID, GUEST_UID, WORK_FOLDER, Descriptors, run_child
-from sandboxes.runner.frames import receive, send
+from sandboxes.runner.frames import DescriptorEnd, receive, send
 from sandboxes.runner.seccomp import SystemCallFilters
 from sandboxes.runner.watch import Watch, Watched
 
@@ -27,13 +27,13 @@ class SetUpError(Exception):
     """A case's process could not be set up: the sandbox's fault, never the completion's."""
 
 
-def run_job(host: socket.socket, system_calls: SystemCallFilters, *, separate_uids: bool) -> int:
+def run_job(host: DescriptorEnd, system_calls: SystemCallFilters, *, separate_uids: bool) -> int:
     """Make the namespaces, wait for a job, run it, answer, and return this process's exit code."""
     linux.die_with_parent(signal.SIGKILL)
     linux.set_undumpable()
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
-    job = receive(host)
+    job = receive(host.read)
     if job is None:
         return HOST_CLOSED
     outcomes: list[dict[str, Any]] = []
@@ -43,9 +43,9 @@ def run_job(host: socket.socket, system_calls: SystemCallFilters, *, separate_ui
             if job["stop_after_failure"] and (outcomes[-1]["exit_code"] != 0 or outcomes[-1]["limit"]):
                 break
     except (SetUpError, OSError) as error:
-        send(host, {"fault": f"{type(error).__name__}: {error}"})
+        send(host.write, {"fault": f"{type(error).__name__}: {error}"})
         return 1
-    send(host, {"outcomes": outcomes})
+    send(host.write, {"outcomes": outcomes})
     return 0
 
 
@@ -54,7 +54,7 @@ class Case:
 
     def __init__(
         self,
-        host: socket.socket,
+        host: DescriptorEnd,
         job: dict[str, Any],
         case: dict[str, Any],
         system_calls: SystemCallFilters,
@@ -96,7 +96,7 @@ class Case:
 
     def _read_secret(self) -> Any:
         """Read the driver's argument from the host; called in the driver's own process."""
-        return receive(self._host)
+        return receive(self._host.read)
 
     def _start(
         self,

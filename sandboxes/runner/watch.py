@@ -63,6 +63,7 @@ class Watch:
         self._next_look = started + _FIRST_LOOK_SECONDS
         self._tree_cpu_seconds = 0.0
         self._peak_memory_bytes = 0
+        self._inherited = _usage(os.getpid())[1]
 
     def run(self) -> None:
         """Watch until every process of the case has ended, by itself or by a bound."""
@@ -157,7 +158,9 @@ class Watch:
             not_the_guests = {1, self.driver.pid if self.driver else 1}
             pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in not_the_guests]
             usages = [_usage(pid) for pid in pids]
-            cpu, memory = sum(u[0] for u in usages), sum(u[1] for u in usages)
+            cpu = sum(u[0] for u in usages)
+            # What forks still share with the interpreter they came from is there only once.
+            memory = sum(max(0, u[1] - self._inherited) for u in usages) + self._inherited
             self._tree_cpu_seconds = max(self._tree_cpu_seconds, cpu)
             self._peak_memory_bytes = max(self._peak_memory_bytes, memory)
             self._stop_if_over(self.guest, cpu, memory, len(pids))

@@ -7,12 +7,12 @@ import os
 import random
 import signal
 import site
-import socket
 import sys
 import traceback
 
 from sandboxes.runner import linux, probe
 from sandboxes.runner.child import DRIVER_UID, GUEST_UID, WORK_FOLDER, bound_for_all
+from sandboxes.runner.frames import DescriptorEnd
 from sandboxes.runner.seccomp import SystemCallFilters
 from sandboxes.runner.warden import run_job
 
@@ -45,7 +45,10 @@ def main() -> int:
     os.environ.update(_ENVIRONMENT)
     separate_uids = options.base_uid is not None
     if separate_uids:
-        _enter_user_namespace(options.base_uid)
+        _leave_root(options.base_uid)
+        _become_first_process()
+    elif options.make_user_namespace:
+        _enter_user_namespace()
         _become_first_process()
     # Process 1 is deaf to signals it has no handler for, and Python handles this one.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -60,7 +63,7 @@ def main() -> int:
     gc.collect()
     gc.freeze()  # keep collections in children from touching, and so copying, what they share with this process
     gc.disable()
-    host = socket.socket(fileno=options.socket)
+    host = DescriptorEnd(options.incoming, options.outgoing)
     own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     while True:
         status = _run_warden(host, own_namespace, system_calls, separate_uids=separate_uids)
@@ -70,14 +73,18 @@ def main() -> int:
 
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--socket", type=int, required=True)
+    parser.add_argument("--incoming", type=int, required=True, help="descriptor to read jobs from")
+    parser.add_argument("--outgoing", type=int, required=True, help="descriptor to write outcomes to")
     parser.add_argument("--base-uid", type=int, help="first of three host uids to use when started as root")
+    parser.add_argument(
+        "--make-user-namespace", action="store_true", help="started as an unprivileged user, without one"
+    )
     parser.add_argument("modules", nargs="*")
     return parser.parse_args()
 
 
 def _run_warden(
-    host: socket.socket, own_namespace: int, system_calls: SystemCallFilters, *, separate_uids: bool
+    host: DescriptorEnd, own_namespace: int, system_calls: SystemCallFilters, *, separate_uids: bool
 ) -> int:
     """Fork one warden as process 1 of a new namespace, wait for it, and return its wait status."""
     linux.unshare(linux.CLONE_NEWPID)
@@ -97,7 +104,7 @@ def _run_warden(
     return os.waitpid(pid, 0)[1]
 
 
-def _enter_user_namespace(base_uid: int) -> None:
+def _leave_root(base_uid: int) -> None:
     """Leave the host's root for a user namespace in which 0 and the children's uids are unprivileged host uids."""
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
     inside = {0: base_uid, GUEST_UID: base_uid + 1, DRIVER_UID: base_uid + 2}
@@ -125,6 +132,15 @@ def _enter_user_namespace(base_uid: int) -> None:
     os.setresgid(0, 0, 0)
     os.setresuid(0, 0, 0)
     linux.die_with_parent(signal.SIGKILL)  # the change of uid undid bwrap's own wish
+
+
+def _enter_user_namespace() -> None:
+    """Enter a user namespace in which this process's uid is the guests', and has the powers that a warden needs."""
+    uid, gid = os.getuid(), os.getgid()
+    linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{GUEST_UID} {uid} 1"), ("gid_map", f"{GUEST_UID} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
 
 
 def _become_first_process() -> None:

@@ -1,0 +1,90 @@
+"""What all backends share that keep a zygote (`sandboxes.runner.zygote`) at the other end of a channel."""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from typing import Any
+
+from sandboxes.base import Case, Job, Outcome, SandboxLost, SandboxUnavailable
+from sandboxes.runner import frames
+
+_GRACE_SECONDS = 10.0
+_SECONDS_PER_CASE = 0.5  # for setting one up, on a machine with much else to do
+
+
+class ZygoteSandbox(ABC):
+    """A warm sandbox (see `sandboxes.base.Sandbox`); subclasses start and end it."""
+
+    def __init__(self, read: frames.Read, write: frames.Write) -> None:
+        self._read = read
+        self._write = write
+
+    @abstractmethod
+    def set_timeout(self, seconds: float) -> None:
+        """Let reading and writing fail with OSError when nothing moves for so long."""
+
+    @abstractmethod
+    def explain(self, failure: str) -> str:
+        """Return why the sandbox did not start and what to change; `failure` is what the channel said."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """See `sandboxes.base.Sandbox.close`."""
+
+    def check(self, seconds: float) -> None:
+        """Run a first, tiny job.
+
+        Raises:
+            SandboxUnavailable: no right answer came in time. The sandbox is closed.
+        """
+        self.set_timeout(seconds)
+        job = Job(guest="sandboxes.runner.probe:answer", cases=[Case(argument="ready")])
+        try:
+            (outcome,) = self._exchange(job)
+        except SandboxLost as lost:
+            reason = self.explain(str(lost))
+            self.close()
+            raise SandboxUnavailable(reason) from None
+        if not isinstance(outcome.result, dict) or outcome.result.get("argument") != "ready":
+            self.close()
+            raise SandboxUnavailable(f"the sandbox gave a wrong answer to its first job: {outcome}")
+
+    def run(self, job: Job) -> list[Outcome]:
+        """See `sandboxes.base.Sandbox.run`."""
+        if job.driver is not None and len(job.cases) != 1:
+            raise ValueError("a job with a driver has one case: what its driver found must not reach another guest")
+        self.set_timeout((job.limits.wall_seconds + _SECONDS_PER_CASE) * len(job.cases) + _GRACE_SECONDS)
+        try:
+            return self._exchange(job)
+        except SandboxLost:
+            self.close()
+            raise
+
+    def _exchange(self, job: Job) -> list[Outcome]:
+        try:
+            frames.send(self._write, _job_message(job))
+            if job.driver is not None:
+                # In a frame of its own, which the driver itself reads: see `sandboxes.runner.child.run_child`.
+                frames.send(self._write, job.cases[0].driver_argument)
+            answer = frames.receive(self._read)
+        except (OSError, frames.FrameError) as error:
+            raise SandboxLost(f"the sandbox broke off: {error}") from None
+        if not isinstance(answer, dict) or "outcomes" not in answer:
+            fault = answer.get("fault") if isinstance(answer, dict) else "it ended without an answer"
+            raise SandboxLost(f"the sandbox failed: {fault}")
+        return [_outcome(fields) for fields in answer["outcomes"]]
+
+
+def _job_message(job: Job) -> dict[str, Any]:
+    return {
+        "guest": job.guest,
+        "driver": job.driver,
+        "cases": [{"argument": c.argument, "stdin": c.stdin.decode("latin-1")} for c in job.cases],
+        "limits": asdict(job.limits),
+        "files": {path: content.decode("latin-1") for path, content in job.files.items()},
+        "stop_after_failure": job.stop_after_failure,
+    }
+
+
+def _outcome(fields: dict[str, Any]) -> Outcome:
+    texts = {name: fields[name].encode("latin-1") for name in ("stdout", "stderr")}
+    return Outcome(**{**fields, **texts})
