@@ -75,7 +75,7 @@ def install() -> None:
     call(*pip, *local)
 
 
-QUIET = ("--quiet", "--disable-pip-version-check", "--no-input", "--no-warn-script-location")
+QUIET = ("--quiet", "--quiet", "--disable-pip-version-check", "--no-input", "--no-warn-script-location")
 
 
 def call(*command: str) -> None:
