@@ -1,0 +1,42 @@
+"""Builds the docker backend's image from a base image and the installed environment; no registry is asked."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import docker
+
+from sandboxes.base import Profile
+from sandboxes.library import files, fingerprint, library
+
+_DOCKERFILE = Path(__file__).parent / "Dockerfile"
+
+
+def build_image(base: str, tag: str, profiles: tuple[Profile, ...]) -> str:
+    """Build the image `tag` on `base`, an image with /usr/bin/python3, and return its id.
+
+    Raises:
+        docker.errors.DockerException: there is no engine, no such base, or the build failed.
+    """
+    client = docker.from_env()
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as archive:
+        _add(archive, "Dockerfile", _DOCKERFILE)
+        placed: dict[str, Path] = {}
+        for profile in profiles:
+            placed |= files(library(profile))
+        for inside, path in placed.items():
+            _add(archive, f"library/{inside}", path)
+    context.seek(0)
+    arguments = {"BASE": base, "FINGERPRINT": fingerprint(profiles)}
+    image, _ = client.images.build(fileobj=context, custom_context=True, tag=tag, buildargs=arguments, rm=True)
+    return str(image.id)
+
+
+def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:
+    entry = archive.gettarinfo(str(path), name)
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o644
+    with path.open("rb") as file:
+        archive.addfile(entry, file)
