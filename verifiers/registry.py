@@ -8,5 +8,8 @@ from typing import Any
 from verifiers.base import Verifier
 from verifiers.code.verifier import CodeVerifier
 from verifiers.format_tags import FormatVerifier
+from verifiers.math.verifier import MathVerifier
 
-REGISTRY: dict[str, Verifier[Any]] = {verifier.name: verifier for verifier in (FormatVerifier(), CodeVerifier())}
+REGISTRY: dict[str, Verifier[Any]] = {
+    verifier.name: verifier for verifier in (FormatVerifier(), MathVerifier(), CodeVerifier())
+}

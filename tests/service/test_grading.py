@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import pytest
-from assay import FormatSpec, FormatTask, MathTask, RewardSpec, Verdict
+from assay import FormatSpec, FormatTask, MathTask, RewardSpec, Task, Verdict
 
 from sandboxes.base import Job, Outcome, Profile, SandboxLost, SandboxUnavailable
 from service.grading import grade
@@ -215,7 +215,7 @@ def test_mixed_verifiers_keep_their_order() -> None:
     from verifiers.registry import REGISTRY
 
     formats = FormatTask(id="f", verifier="format", completion="x", reward=RewardSpec())
-    mixed = [*tasks("a", "b"), formats, *tasks("c")]
+    mixed: list[Task] = [*tasks("a", "b"), formats, *tasks("c")]
     registry = {**REGISTRY, "math": Scripted(right)}
     assert [verdict.id for verdict in grade(mixed, registry, NoSandboxes())] == ["0", "1", "f", "0"]
 
