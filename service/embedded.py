@@ -103,7 +103,7 @@ class EmbeddedGrader:
                 yield _next(results)
                 in_flight -= 1
         finally:
-            if in_flight:
+            if in_flight and not self._loop.is_closed():  # an abandoned iterator may outlive the grader
                 self._call(self._cancel())
 
     def _resolved(

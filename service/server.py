@@ -30,8 +30,8 @@ def serve(settings: Settings) -> None:
         WorkersUnavailable: workers cannot be started; the message says what to change.
     """
     settings.check_exposure()
-    _log_to_stderr(settings.log_level)
     with _listen(settings) as listener:
+        _log_to_stderr(settings.log_level)
         failures: list[Exception] = []
         dispatcher = LocalDispatcher(settings)
 

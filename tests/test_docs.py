@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assay import GradeRequest
 from pydantic_core import PydanticUndefined
 
+from service.app import create_app
 from service.cli.app import app
 from service.settings import Settings
 from verifiers.registry import REGISTRY
@@ -80,6 +82,19 @@ def test_commands_of_the_readme_exist() -> None:
 
 def test_verifiers_of_the_readme_are_those_of_the_registry() -> None:
     assert re.findall(r"^\| `(\w+)` \| (?!\[)", README.partition("## Settings")[0], re.MULTILINE) == list(REGISTRY)
+
+
+def test_the_table_of_requests_is_the_openapi_one() -> None:
+    documented = set()
+    for row in re.findall(r"^\| (`(?:GET|POST|DELETE) [^|]*) \|", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE):
+        documented |= set(re.findall(r"`(\w+) (\S+)`", row))
+    paths = create_app(Settings()).openapi()["paths"]
+    assert documented == {(method.upper(), path) for path, methods in paths.items() for method in methods}
+
+
+def test_the_example_request_is_valid() -> None:
+    (example,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "api.md").read_text(), re.DOTALL)
+    assert len(GradeRequest.model_validate_json(example).tasks) == 2
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -6,6 +6,10 @@ To add one: write it, add its task to `assay.tasks.Task`, list it here.
 from typing import Any
 
 from verifiers.base import Verifier
+from verifiers.code.verifier import CodeVerifier
 from verifiers.format_tags import FormatVerifier
+from verifiers.math.verifier import MathVerifier
 
-REGISTRY: dict[str, Verifier[Any]] = {verifier.name: verifier for verifier in (FormatVerifier(),)}
+REGISTRY: dict[str, Verifier[Any]] = {
+    verifier.name: verifier for verifier in (FormatVerifier(), MathVerifier(), CodeVerifier())
+}

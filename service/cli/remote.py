@@ -175,8 +175,10 @@ def _refusal(url: str, response: httpx.Response) -> CliError:
         said = Problem.model_validate_json(response.content).detail
     except ValidationError:
         said = response.reason_phrase
-    if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+    if status == httpx.codes.UNAUTHORIZED:
         return InputError(f"{url} refused the API key ({status}): set ASSAY_API_KEY or --api-key")
+    if status == httpx.codes.FORBIDDEN:
+        return InputError(f"{url} refused the request ({status}): {said}")
     if status in (httpx.codes.BAD_REQUEST, httpx.codes.REQUEST_ENTITY_TOO_LARGE, httpx.codes.UNPROCESSABLE_ENTITY):
         return InputError(f"{url} refused tasks ({status}): {said}")
     return UnavailableError(f"{url} answered {status}: {said}")

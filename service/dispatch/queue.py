@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from assay.tasks import FormatTask, MathTask, StdinTests, Task
 
 _FORMAT_SECONDS = 1.0
-_MATH_SECONDS = 30.0
+_MATH_SECONDS = 120.0
 
 
 @dataclass(slots=True, eq=False)

@@ -73,7 +73,7 @@ def test_keys_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_exposure_needs_keys(host: str) -> None:
     with pytest.raises(ExposureRefused, match="ASSAY_API_KEYS"):
         Settings(host=host).check_exposure()
-    Settings(host=host, api_keys=KEYS).check_exposure()  # type: ignore[arg-type]
+    Settings(host=host, api_keys=KEYS).check_exposure()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])

@@ -1,0 +1,191 @@
+"""Whether two expressions are equal. Runs inside sandboxes only.
+
+Numbers are compared exactly when they are rational, else to many digits with sympy's own error bounds. Expressions with
+variables are compared at fixed points, since a difference at one point disproves what no simplification can, and
+agreement at all of them is what a proof would give; simplification only settles what the points leave open.
+"""
+
+from typing import Any
+
+import sympy
+
+from verifiers.math.sizes import MAX_BITS, bits
+
+_DIGITS = 30
+_AGREEMENT = sympy.Float("1e-20", 30)
+_CANCELLED_DIGITS = 4000
+_CANCELLED_DIGITS_AT_POINTS = 1000
+_ENOUGH_POINTS = 3
+_DEEP_POINTS = 1
+
+# Small and large, of both signs, never special: no zero, no integer but 2 and 3, no simple fraction of pi.
+_POINTS = tuple(
+    sympy.Rational(top, 1009)
+    for top in (373, 1931, -719, 3251, 97, -2593, 811, 12653, 557, -163, 2018, 7451, 3027, 89, -5417, 641, 31337, 1217)
+)
+_STRIDES = (1, 5, 7, 11, 13, 17)
+
+
+def equal_expressions(one: Any, other: Any) -> bool:
+    """Whether two expressions have the same value wherever both have a real one."""
+    if one == other:
+        return not one.has(sympy.nan, sympy.zoo)
+    if bits(one) > MAX_BITS or bits(other) > MAX_BITS:
+        return False
+    one, other = prepare(one), prepare(other)
+    if not one.free_symbols and not other.free_symbols:
+        return equal_numbers(one, other)
+    verdict = _compare_at_points(one, other)
+    return _simplifies_to_zero(one - other) if verdict is None else verdict
+
+
+def equal_numbers(one: Any, other: Any) -> bool:
+    """Whether two numbers, without variables, are equal."""
+    one, other = _evaluated(one), _evaluated(other)
+    if one.has(sympy.nan, sympy.zoo) or other.has(sympy.nan, sympy.zoo):
+        return False
+    if one.is_Rational and other.is_Rational:
+        return bool(one == other)
+    if one.is_infinite or other.is_infinite:
+        return bool(one == other)
+    if _far_apart(one, other):
+        return False
+    return _cancel(one, other, None, _CANCELLED_DIGITS)
+
+
+def proportional(one: Any, other: Any) -> int:
+    """Return the sign of the constant c with one = c·other, as for two forms of one equation; 0 when there is none."""
+    if bits(one) > MAX_BITS or bits(other) > MAX_BITS:
+        return 0
+    one, other = prepare(one), prepare(other)
+    if one.free_symbols != other.free_symbols:
+        return 0
+    ratios = []
+    for values in _points(one.free_symbols):
+        left, right = _at(one, values), _at(other, values)
+        if left is None or right is None:
+            continue
+        if (left == 0) != (right == 0):
+            return 0
+        if right != 0:
+            ratios.append(left / right)
+        if len(ratios) > 1 and not _agree(ratios[0], ratios[-1]):
+            return 0
+    if len(ratios) < _ENOUGH_POINTS or not ratios[0].is_real:
+        return 0
+    return 1 if ratios[0] > 0 else -1
+
+
+def as_rational(expression: Any) -> Any | None:
+    """Return the rational number that an expression is, or None."""
+    if expression.free_symbols or bits(expression) > MAX_BITS:
+        return None
+    value = _evaluated(prepare(expression))
+    return value if value.is_Rational else None
+
+
+def approximate(expression: Any, digits: int) -> Any | None:
+    """Return a real number's decimal value, or None when the expression is none."""
+    if expression.free_symbols or bits(expression) > MAX_BITS:
+        return None
+    value = prepare(expression).evalf(digits, maxn=_CANCELLED_DIGITS)
+    return value if (value.is_Float and value.is_finite) or value.is_Rational else None
+
+
+def prepare(expression: Any) -> Any:
+    """Carry out sums, integrals, derivatives and limits, and take applied unknown functions for variables."""
+    if expression.has(sympy.Sum, sympy.Product, sympy.Integral, sympy.Derivative, sympy.Limit):
+        expression = expression.doit()
+    applied = expression.atoms(sympy.core.function.AppliedUndef)
+    if applied:
+        names = {call: sympy.Symbol(f"call {sympy.srepr(call)}", real=True) for call in applied}
+        expression = expression.xreplace(names)
+    return expression
+
+
+def _evaluated(number: Any) -> Any:
+    """Evaluate a number that is known to stay small."""
+    return number.doit() if not isinstance(number, sympy.Number) else number
+
+
+def _far_apart(one: Any, other: Any) -> bool:
+    """Whether the leading digits already differ."""
+    left, right = one.evalf(_DIGITS), other.evalf(_DIGITS)
+    if not (left.is_number and right.is_number) or left.has(sympy.nan) or right.has(sympy.nan):
+        return True
+    return not _agree(left, right) and not _lost_all_digits(left) and not _lost_all_digits(right)
+
+
+def _cancel(one: Any, other: Any, values: dict[Any, Any] | None, digits: int) -> bool:
+    """Whether nothing is left of the difference after so many digits have cancelled; sympy is as exact as it takes."""
+    difference = sympy.Add(one, sympy.Mul(-1, other)).evalf(3, subs=values, maxn=digits)
+    return bool(difference.is_number) and (difference == 0 or _lost_all_digits(difference))
+
+
+def _lost_all_digits(value: Any) -> bool:
+    """Whether evalf could not find one sure digit, which it shows by a precision of one bit."""
+    return any(part._prec == 1 for part in value.atoms(sympy.Float))
+
+
+def _compare_at_points(one: Any, other: Any) -> bool | None:
+    """Compare two expressions at fixed points; None when too few of them say anything."""
+    symbols = one.free_symbols | other.free_symbols
+    is_complex = one.has(sympy.I) or other.has(sympy.I)
+    agreed = 0
+    for values in _points(symbols):
+        left, right = _at(one, values), _at(other, values)
+        if left is None or right is None:
+            continue
+        comparable = is_complex or (_is_real(left) and _is_real(right))
+        if _agree(left, right):
+            agreed += 1
+            if agreed <= _DEEP_POINTS and not _cancel(one, other, values, _CANCELLED_DIGITS_AT_POINTS):
+                return False
+        elif comparable:
+            return False
+    return True if agreed >= _ENOUGH_POINTS else None
+
+
+def _points(symbols: Any) -> list[dict[Any, Any]]:
+    """Return assignments of the points to the symbols, the same for the same names: mixed, small, and all positive."""
+    ordered = sorted(symbols, key=lambda symbol: str(symbol.name))
+    count = len(_POINTS)
+    mixed = [
+        {
+            symbol: _POINTS[(round_ + place * _STRIDES[place % len(_STRIDES)]) % count]
+            for place, symbol in enumerate(ordered)
+        }
+        for round_ in range(count)
+    ]
+    positive = [
+        {symbol: abs(_POINTS[(3 * round_ + place) % count]) for place, symbol in enumerate(ordered)}
+        for round_ in range(4)
+    ]
+    small = [
+        {symbol: sympy.Rational(41 + 17 * place + 29 * round_, 1009) for place, symbol in enumerate(ordered)}
+        for round_ in range(4)
+    ]
+    return mixed + positive + small
+
+
+def _at(expression: Any, values: dict[Any, Any]) -> Any | None:
+    """Return the value at a point, or None where there is no finite one or no sure digit of it."""
+    value = expression.evalf(_DIGITS, subs=values if expression.free_symbols else None)
+    if value.free_symbols or not value.is_number or value.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
+        return None
+    if value.has(sympy.core.function.AppliedUndef):
+        return None
+    return sympy.Integer(0) if _lost_all_digits(value) else value
+
+
+def _is_real(value: Any) -> bool:
+    imaginary = sympy.im(value)
+    return bool(abs(imaginary) <= _AGREEMENT * abs(value))
+
+
+def _agree(left: Any, right: Any) -> bool:
+    return bool(abs(left - right) <= _AGREEMENT * max(abs(left), abs(right)))
+
+
+def _simplifies_to_zero(difference: Any) -> bool:
+    return bool(sympy.simplify(difference) == 0)

@@ -1,0 +1,201 @@
+r"""Finds the answer in a completion.
+
+Every rule is linear in the completion's length: patterns have bounded repetitions, and boxes are read in one pass with
+a stack. What stands in the reasoning is no answer: only the text after the last closing reasoning tag is searched, and
+a completion that ends inside its reasoning has none.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from assay.tasks import FormatSpec, MathOptions
+
+from verifiers.format_tags import END_OF_TURN
+from verifiers.math.normalise import unbox
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, or why nothing was."""
+
+    text: str | None
+    source: str
+    """The rule that found it; with no text, why there is none: `absent`, `unfinished_reasoning`, `unclosed`, `empty`
+    or `conflicting`."""
+
+
+_Rule = Callable[[str, FormatSpec], "list[str] | None"]
+"""Returns the answers found in the order of the text; None when the last one is cut off."""
+
+_BOX_TOKEN = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s{0,20}(?P<brace>\{)?|\\.|[{}]", re.DOTALL)
+_BARE_BOX = re.compile(r"(?:[-+]?[\d.,]{1,200}|\\d?frac\s?\d\s?\d|[A-Za-z](?![A-Za-z]))")
+
+_MARKER = re.compile(r"^[ \t>*]{0,8}(?:####|\**A:)[ \t*]{0,8}(?P<answer>\S[^\n]{0,4000})$", re.MULTILINE)
+_NEXT_PROBLEM = re.compile(r"^[ \t>*#]{0,8}(?:Question|Problem|Q)\s?\d{0,4}\s?:", re.MULTILINE | re.IGNORECASE)
+_ANSWER_LIKE = re.compile(r"[-+−–]?[$€£¥\\(\[{.\d]|[A-Za-z](?![A-Za-z])|[\w'’-]{1,30}[.!]?$")
+
+_PHRASE = re.compile(
+    r"(?:(?:final\s{1,3}|correct\s{1,3}|right\s{1,3})?\banswers?\b(?:\s{1,3}(?:to|of|for)\s[^\n.:]{1,120}?)?\**"
+    r"(?:\s{0,3}(?:is|are|was|would\s{1,2}be|=|:)\**){1,2}|最终答案[是为：:]{1,2}|答案[是为：:]{1,2}|正答[はは：:]{1,2}"
+    r"|(?:정답|답)(?:은|:|：))\s{0,4}",
+    re.IGNORECASE,
+)
+_MATH_OPENING = {"$$": "$$", "$": "$", r"\(": r"\)", r"\[": r"\]", "**": "**"}
+_SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|\n|입니다|이다")
+_AFTERTHOUGHT = re.compile(r",?\s(?:because|since|as|so|which|where|when|after|given)\s", re.IGNORECASE)
+_MAX_PHRASE = 4000
+
+_NUMBER = re.compile(
+    r"(?<![\w.])[-+−]?\$?(?:\d{1,3}(?:,\d{3}){1,20}(?!\d)|\d{1,400})(?:\.\d{1,400})?(?:\s?/\s?\d{1,400})?%?"
+)
+
+
+def find_answer(completion: str, options: MathOptions, form: FormatSpec | None) -> Found:
+    """Find the answer.
+
+    Args:
+        completion: What the model wrote.
+        options: Where to look, and which of several answers counts.
+        form: The task's form, where it has one: the names of its tags, and whether the completion starts inside the
+            reasoning.
+    """
+    form = form or FormatSpec()
+    text = _after_reasoning(completion, form)
+    if text is None:
+        return Found(None, "unfinished_reasoning")
+    reason = "absent"
+    for source in options.extract:
+        answers = _RULES[source](text, form)
+        if answers is None and options.boxes != "first":
+            return Found(None, "unclosed")
+        filled = [answer for answer in answers or [] if answer.strip()]
+        if filled:
+            return _choose(filled, options.boxes, source)
+        if answers:
+            reason = "empty"
+    return Found(None, reason)
+
+
+def _choose(answers: list[str], policy: str, source: str) -> Found:
+    if policy == "unanimous" and len({" ".join(answer.split()) for answer in answers}) > 1:
+        return Found(None, "conflicting")
+    return Found(answers[0] if policy == "first" else answers[-1], source)
+
+
+def _after_reasoning(completion: str, form: FormatSpec) -> str | None:
+    """Return what follows the reasoning, all of it when there is no reasoning tag; None inside unfinished reasoning."""
+    searched = completion.lower() if form.ignore_case and completion.isascii() else completion
+    tag = form.think_tag.lower() if searched is not completion else form.think_tag
+    end = searched.rfind(f"</{tag}>")
+    if searched.find(f"<{tag}>", max(end, 0)) >= 0 or (end < 0 and form.think_prefilled):
+        return None
+    text = completion if end < 0 else completion[end + len(tag) + 3 :]
+    return _without_end_of_turn(text)
+
+
+def _without_end_of_turn(text: str) -> str:
+    end = len(text.rstrip())
+    while token := next((token for token in END_OF_TURN if text.endswith(token, 0, end)), None):
+        end -= len(token)
+        while end and text[end - 1].isspace():
+            end -= 1
+    return text[:end]
+
+
+def _boxes(text: str, _form: FormatSpec) -> list[str] | None:
+    r"""Return the contents of the outermost complete boxes, and of `\boxed 5`; None when the last box is left open."""
+    found: list[tuple[int, str]] = []
+    opened: list[tuple[int, int] | None] = []  # for every open brace: where its box starts and its content does
+    last_start = -1
+    for match in _BOX_TOKEN.finditer(text):
+        sign = match[0]
+        if match["brace"]:
+            opened.append((match.start(), match.end()))
+            last_start = match.start()
+        elif sign == "{":
+            opened.append(None)
+        elif sign == "}":
+            box = opened.pop() if opened else None
+            if box is not None:
+                while found and found[-1][0] > box[0]:
+                    found.pop()  # a box within this one
+                found.append((box[0], text[box[1] : match.start()]))
+        elif sign.startswith((r"\boxed", r"\fbox")) and (bare := _BARE_BOX.match(text, match.end())):
+            found.append((match.start(), bare[0].rstrip(".,")))
+            last_start = match.start()
+    complete_start = found[-1][0] if found else -1
+    if any(box is not None and box[0] == last_start > complete_start for box in opened):
+        return None
+    return [content for _, content in found]
+
+
+def _answer_tags(text: str, form: FormatSpec) -> list[str] | None:
+    """Return what the answer tags hold; None when the last one is left open."""
+    name = form.answer_tag or "answer"
+    opening, closing = f"<{name}>", f"</{name}>"
+    found: list[str] = []
+    position = 0
+    while (start := text.find(opening, position)) >= 0:
+        end = text.find(closing, start)
+        if end < 0:
+            return None
+        inner = text[start + len(opening) : end]
+        found.append(_inside(inner[inner.rfind(opening) + len(opening) :] if opening in inner else inner))
+        position = end + len(closing)
+    return found
+
+
+def _inside(content: str) -> str:
+    """Take a box, else what follows an answer phrase, out of an answer tag's content; else all of it."""
+    for rule in (_boxes, _phrases):
+        answers = rule(content, FormatSpec())
+        if answers:
+            return answers[-1]
+    return content.strip()
+
+
+def _markers(text: str, _form: FormatSpec) -> list[str]:
+    """Return what follows `####` or `A:` on a line, up to where an invented next problem starts."""
+    found: list[str] = []
+    first_end = 0
+    for match in _MARKER.finditer(text):
+        if found and _NEXT_PROBLEM.search(text, first_end, match.start()):
+            break
+        answer = match["answer"].strip().strip("*").strip()
+        if _ANSWER_LIKE.match(answer):
+            found.append(answer)
+            first_end = match.end()
+    return found
+
+
+def _phrases(text: str, _form: FormatSpec) -> list[str]:
+    return [answer for match in _PHRASE.finditer(text) if (answer := _phrase_answer(text, match.end()))]
+
+
+def _phrase_answer(text: str, start: int) -> str:
+    """Return what an answer phrase is followed by: one formula, or the rest of the sentence."""
+    opening = next((sign for sign in _MATH_OPENING if text.startswith(sign, start)), None)
+    if opening is not None:
+        inner = start + len(opening)
+        end = text.find(_MATH_OPENING[opening], inner, inner + _MAX_PHRASE)
+        rest = text[end + len(opening) : end + len(opening) + 40] if end >= 0 else ""
+        # `$18` alone is money; `$2$ and $3$` is more than one formula.
+        if end >= 0 and not re.match(r"\s*(?:,|and|or|\\text)\s*\$", rest):
+            return unbox(text[inner:end].strip())
+    stop = _SENTENCE_END.search(text, start, start + _MAX_PHRASE)
+    sentence = text[start : stop.start() if stop else start + _MAX_PHRASE]
+    return unbox(_AFTERTHOUGHT.split(sentence, maxsplit=1)[0].strip().strip("*").strip())
+
+
+def _last_numbers(text: str, _form: FormatSpec) -> list[str]:
+    return [match[0] for match in _NUMBER.finditer(text)]
+
+
+_RULES: dict[str, _Rule] = {
+    "boxed": _boxes,
+    "answer_tag": _answer_tags,
+    "marker": _markers,
+    "phrase": _phrases,
+    "last_number": _last_numbers,
+}

@@ -1,0 +1,179 @@
+"""Brings the writing of an answer to one form, without deciding anything about its mathematics.
+
+Everything here is text to text, in time linear in the (bounded) length. Both sides of a comparison go through the same
+function, in the worker process, before the fast path or the sandbox sees them.
+"""
+
+import re
+
+MAX_CHARACTERS = 10_000
+"""Longer answers are not compared."""
+
+_CHARACTERS = str.maketrans(
+    {
+        **{chr(0xFF01 + offset): chr(0x21 + offset) for offset in range(94)},  # full-width ASCII
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", ""),
+        **dict.fromkeys("\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\t\r\n", " "),
+        **dict.fromkeys("−–—﹣‒", "-"),
+        "×": r"\times ",
+        "·": r"\cdot ",
+        "⋅": r"\cdot ",
+        "∙": r"\cdot ",
+        "÷": "/",
+        "∕": "/",
+        "⁄": "/",
+        "∞": r"\infty ",
+        "≤": r"\le ",
+        "⩽": r"\le ",
+        "≥": r"\ge ",
+        "⩾": r"\ge ",
+        "≠": r"\ne ",
+        "≈": r"\approx ",
+        "±": r"\pm ",
+        "∓": r"\mp ",
+        "∪": r"\cup ",
+        "∩": r"\cap ",
+        "∈": r"\in ",
+        "∅": r"\emptyset ",
+        "ℝ": r"\mathbb{R}",
+        "ℤ": r"\mathbb{Z}",
+        "ℕ": r"\mathbb{N}",
+        "ℚ": r"\mathbb{Q}",
+        "ℂ": r"\mathbb{C}",
+        "°": r"^\circ ",
+        "…": r"\ldots ",
+        "′": "'",
+        "’": "'",
+        "，": ",",
+        "、": ",",
+        "。": ".",
+        "；": ";",
+        "：": ":",
+        "⟨": r"\langle ",
+        "⟩": r"\rangle ",
+        "π": r"\pi ",
+        "α": r"\alpha ",
+        "β": r"\beta ",
+        "γ": r"\gamma ",
+        "δ": r"\delta ",
+        "ε": r"\epsilon ",
+        "θ": r"\theta ",
+        "λ": r"\lambda ",
+        "μ": r"\mu ",
+        "ρ": r"\rho ",
+        "σ": r"\sigma ",
+        "τ": r"\tau ",
+        "φ": r"\phi ",
+        "ω": r"\omega ",
+    }
+)
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
+_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_FRACTIONS = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5"}
+_FRACTIONS |= {"⅘": "4/5", "⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8"}
+
+_SUPERSCRIPT_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+")
+_SUBSCRIPT_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
+_FRACTION_SIGN = re.compile(f"(\\d?)\\s?([{''.join(_FRACTIONS)}])")
+_ROOT = re.compile(r"√\s?(?:\(([^()]*)\)|(\d+(?:\.\d+)?|[A-Za-z]))")
+
+_LAYOUT = re.compile(
+    r"\\(?:displaystyle|textstyle|limits|nolimits|left|right|[bB]igg?[lrm]?|mathstrut|strut)(?![A-Za-z])\s?"
+)
+_GROUPED_THOUSANDS = re.compile(r"(?<=\d)(?:\s?\{,\}\s?|,\\!\s?|\\,|\\!|\\ )(?=\d{3}(?!\d))")
+_SPACE = re.compile(r"(?<!\\)\\[,;:!> ]|~|\\q?quad(?![A-Za-z])|\\hspace\{[^{}]*\}")
+_FRAC = re.compile(r"\\[dtc]frac(?![A-Za-z])")
+_LESS = re.compile(r"\\(?:leqslant|leqq|leq|le)(?![A-Za-z])")
+_GREATER = re.compile(r"\\(?:geqslant|geqq|geq|ge)(?![A-Za-z])")
+_FONT = re.compile(r"\\(?:mathbf|mathit|mathsf|boldsymbol|bm|mathnormal)\s?\{\s?([A-Za-z0-9]+)\s?\}")
+_ROMAN_LETTER = re.compile(r"\\(?:mathrm|text|operatorname)\s?\{\s?([eid])\s?\}")
+_NUMBER_IN_TEXT = re.compile(r"\\text\s?\{\s?([-+]?[\d.,/]+)\s?\}")
+_TEXT_COMMAND = re.compile(r"\\(?:textbf|textit|textrm|textsf|texttt|textnormal|mbox|hbox|mathrm|rm)(?=\s?\{)")
+_WRAPPERS = (
+    re.compile(r"\\\((.*)\\\)", re.DOTALL),
+    re.compile(r"\\\[(.*)\\\]", re.DOTALL),
+    re.compile(r"\*\*(.*)\*\*", re.DOTALL),
+    re.compile(r"__(.*)__", re.DOTALL),
+    re.compile(r"`(.*)`", re.DOTALL),
+    re.compile(r'"(.*)"', re.DOTALL),
+    re.compile(
+        r"\\begin\{(?:equation|align|gather|displaymath)\*?\}(.*)\\end\{(?:equation|align|gather|displaymath)\*?\}"
+    ),
+)
+_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
+_END_OF_TURN = re.compile(r"(?:<\|[a-z_]{2,20}\|>|</s>|<eos>|<end_of_turn>)$")
+
+
+def normalise(text: str) -> str:
+    r"""Return the answer in the one form that the fast path and the sandbox read.
+
+    Taken off: math delimiters, boxes, Markdown, layout commands, a closing full stop. Unicode signs become their LaTeX
+    commands, and money is written `\$`. Units stay.
+    """
+    text = _plain_signs(text).strip()
+    for _ in range(8):  # wrappers within wrappers; deeper ones are not an honest answer
+        before = text
+        text = _unwrap(text)
+        if text == before:
+            break
+    text = _GROUPED_THOUSANDS.sub("", text)
+    text = text.replace("{,}", ",").replace(r"\%", "%").replace(r"\left.", "").replace(r"\right.", "")
+    text = " ".join(_SPACE.sub(" ", _LAYOUT.sub("", text)).split())
+    text = _FRAC.sub(r"\\frac", text)
+    text = _LESS.sub(r"\\le ", _GREATER.sub(r"\\ge ", text))
+    text = _FONT.sub(r" \1 ", _ROMAN_LETTER.sub(r" \1 ", text))
+    text = _TEXT_COMMAND.sub(r"\\text", text)
+    text = _NUMBER_IN_TEXT.sub(r"\1", text)
+    return " ".join(text.split())
+
+
+def unbox(text: str) -> str:
+    """Return the content of a box that is the whole text, else the text."""
+    match = _BOX.match(text)
+    if match is None or not text.endswith("}") or not text.startswith("{", match.end()):
+        return text
+    depth = 0
+    for brace in re.finditer(r"\\.|[{}]", text[match.end() :], re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(brace[0], 0)
+        if depth == 0:
+            end = match.end() + brace.end()
+            return text[match.end() + 1 : end - 1].strip() if end == len(text) else text
+    return text
+
+
+def _plain_signs(text: str) -> str:
+    text = _FRACTION_SIGN.sub(lambda m: f"{m[1]} {_FRACTIONS[m[2]]}" if m[1] else _FRACTIONS[m[2]], text)
+    text = _ROOT.sub(lambda m: rf"\sqrt{{{m[1] or m[2]}}}", text)
+    text = _SUPERSCRIPT_RUN.sub(lambda m: f"^{{{m[0].translate(_SUPERSCRIPTS)}}}", text)
+    text = _SUBSCRIPT_RUN.sub(lambda m: f"_{{{m[0].translate(_SUBSCRIPTS)}}}", text)
+    return text.translate(_CHARACTERS)
+
+
+def _unwrap(text: str) -> str:
+    text = _END_OF_TURN.sub("", text).strip()
+    text = _without_dollars(text).strip()
+    for pattern in _WRAPPERS:
+        match = pattern.fullmatch(text)
+        if match and not _closes_early(pattern, match[1]):
+            text = match[1].strip()
+    text = unbox(text)
+    if text.endswith((".", ",", ";")) and not text.endswith(("\\,", "\\;", "..")):
+        text = text[:-1].rstrip()
+    return text
+
+
+def _closes_early(pattern: re.Pattern[str], content: str) -> bool:
+    """Whether the first delimiter closes before the end, as in `**a** and **b**`."""
+    opening = pattern.pattern.split("(", 1)[0] if not pattern.pattern.startswith("\\\\") else None
+    return opening is not None and opening.replace("\\", "") in content
+
+
+def _without_dollars(text: str) -> str:
+    """Drop dollar signs that delimit mathematics; one that is left over, or escaped, is money."""
+    signs = [match.start() for match in re.finditer(r"(?<!\\)\$", text)]
+    if not signs:
+        return text
+    money = len(signs) % 2 == 1 and "$$" not in text
+    first = signs[0]
+    rest = re.sub(r"(?<!\\)\$", " ", text[first + 1 :] if money else text)
+    return text[:first] + r"\$" + rest if money else rest

@@ -1,0 +1,242 @@
+"""The math verifier: extraction, the fast path, and for the rest one sandbox job a batch."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from assay.tasks import MathTask
+from assay.verdict import Extracted
+from pydantic import JsonValue
+
+from sandboxes.base import Case, Job, Limits, Outcome, Profile, Sandboxes
+from verifiers.base import Failure, Judgement, Verifier
+from verifiers.math.extraction import Found, find_answer
+from verifiers.math.normalise import MAX_CHARACTERS
+from verifiers.math.plain import Written, decide, units_conflict, write
+
+_SHOWN_CHARACTERS = 200
+_EXTRACTED_CHARACTERS = 2000
+
+_LIMITS = Limits(
+    cpu_seconds=2.0,
+    wall_seconds=60.0,
+    memory_bytes=1 << 30,
+    output_bytes=64 << 10,
+    result_bytes=64 << 10,
+    processes=8,
+    file_bytes=1 << 20,
+)
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A task that reading did not decide."""
+
+    judgement: Judgement
+    """What is known of it already."""
+    references: tuple[str, ...]
+    unmatched: tuple[str, ...]
+    """References that are only read: the answer is not one of these."""
+    answer: str | None
+    """None when only the references are to be read: the answer is wrong whatever they say, if they say anything."""
+    relative_tolerance: float | None
+
+    def case(self, *, with_answer: bool = True) -> Case:
+        return Case(
+            argument={
+                "references": list(self.references),
+                "unmatched": list(self.unmatched),
+                "answer": self.answer if with_answer else None,
+                "relative_tolerance": self.relative_tolerance,
+            }
+        )
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What decides the outcome."""
+        return self.references, self.unmatched, self.answer, self.relative_tolerance
+
+
+class MathVerifier(Verifier[MathTask]):
+    """Decides whether the answer in a completion is mathematically equal to the reference."""
+
+    name: ClassVar[str] = "math"
+    version: ClassVar[str] = "1"
+    description: ClassVar[str] = (
+        "The answer in the completion is mathematically equal to the reference, or to any of them."
+    )
+    profile: ClassVar[Profile | None] = Profile(
+        "math",
+        modules=(
+            "verifiers.math.leaves",
+            "verifiers.math.reading",
+            "verifiers.math.sizes",
+            "verifiers.math.expressions",
+            "verifiers.math.comparing",
+            "verifiers.math.engine",
+        ),
+        packages=("sympy", "mpmath", "latex2sympy2_extended", "antlr4"),
+    )
+    batch_size: ClassVar[int] = 64
+    example: ClassVar[dict[str, Any]] = {
+        "verifier": "math",
+        "completion": "<think>Half of one.</think>So the share is \\boxed{\\frac{1}{2}}.",
+        "reference": "0.5",
+    }
+    task_type = MathTask
+
+    def grade(self, tasks: Sequence[MathTask], sandboxes: Sandboxes) -> Iterator[Judgement | Failure]:
+        """Yield one judgement or failure per task, in order; what reading does not decide goes into one job."""
+        read = [_read(task) for task in tasks]
+        decided = iter(_compare([item for item in read if isinstance(item, _Open)], sandboxes))
+        for item in read:
+            yield next(decided) if isinstance(item, _Open) else item
+
+
+def _read(task: MathTask) -> Judgement | Failure | _Open:
+    """Extract, and decide what takes no more than reading."""
+    texts = [task.reference] if isinstance(task.reference, str) else list(task.reference)
+    problem = _reference_problem(texts)
+    if problem is not None:
+        return Failure("bad_reference", problem)
+    ignore_units = task.options.ignore_units
+    references = [write(text, ignore_units=ignore_units) for text in texts]
+    empty = next((position for position, written in enumerate(references) if not written.text), None)
+    if empty is not None:
+        return Failure("bad_reference", f"reference{_place(empty, len(texts))}: holds no answer")
+    found = find_answer(task.completion, task.options, task.format)
+    details: dict[str, JsonValue] = {"reference": _cut(" | ".join(texts), _SHOWN_CHARACTERS)}
+    if found.text is None:
+        judgement = Judgement("no_answer", accuracy=0.0, details=details | {"problem": found.source})
+        return _unless_bad(judgement, references)
+    extracted = Extracted(text=_cut(found.text, _EXTRACTED_CHARACTERS), source=found.source)
+    if len(found.text) > MAX_CHARACTERS:
+        return _unless_bad(Judgement("answer_too_long", 0.0, extracted=extracted, details=details), references)
+    return _decide(task, references, found, Judgement("different", 0.0, extracted=extracted, details=details))
+
+
+def _decide(task: MathTask, references: list[Written], found: Found, judgement: Judgement) -> Judgement | _Open:
+    """Compare by reading alone; what is left open goes to the sandbox."""
+    assert found.text is not None
+    answer = write(found.text, ignore_units=task.options.ignore_units)
+    tolerance = task.options.relative_tolerance
+    verdicts = [decide(reference, answer, tolerance) for reference in references]
+    if any(verdicts):
+        kind = (
+            "number"
+            if any(ref.number and verdict for ref, verdict in zip(references, verdicts, strict=True))
+            else "text"
+        )
+        judgement = replace(judgement, reason="equal", accuracy=1.0)
+        return _unless_bad(_with_details(judgement, decided_by=kind), references)
+    if None not in verdicts:
+        kind = "number" if any(reference.number for reference in references) else "text"
+        return _with_details(judgement, decided_by=kind)
+    if not answer.text:
+        return _unless_bad(replace(judgement, reason="no_answer"), references)
+    # A reference whose unit contradicts the answer's is no match, but it must still be one that can be read.
+    open_references = [
+        reference.symbolic
+        for reference, verdict in zip(references, verdicts, strict=True)
+        if verdict is None and not units_conflict(reference, answer)
+    ]
+    others = {reference.symbolic for reference in references if not reference.read_by_eye} - set(open_references)
+    if not open_references:
+        return _unless_bad(_with_details(judgement, decided_by="unit"), references)
+    return _Open(judgement, tuple(open_references), tuple(sorted(others)), answer.symbolic, tolerance)
+
+
+def _unless_bad(judgement: Judgement, references: list[Written]) -> Judgement | _Open:
+    """Keep a judgement that stands whatever the references say, as long as each says something."""
+    unread = tuple(reference.symbolic for reference in references if not reference.read_by_eye)
+    return _Open(judgement, (), unread, None, None) if unread else judgement
+
+
+def _compare(items: list[_Open], sandboxes: Sandboxes) -> Iterator[Judgement | Failure]:
+    """Run all comparisons in one job, each different one once, and judge each item by its outcome."""
+    distinct = {item.key: item for item in items}
+    outcomes = _run([item.case() for item in distinct.values()], sandboxes)
+    by_key = dict(zip(distinct, outcomes, strict=True))
+    doubtful = {key: item for key, item in distinct.items() if not by_key[key].returned and item.answer is not None}
+    alone = _run([item.case(with_answer=False) for item in doubtful.values()], sandboxes)
+    references_alone = dict(zip(doubtful, alone, strict=True))
+    for item in items:
+        outcome = by_key[item.key]
+        judged = _judge(item, outcome, references_alone.get(item.key))
+        yield (
+            replace(judged, cpu_seconds=outcome.cpu_seconds, peak_memory_bytes=outcome.peak_memory_bytes)
+            if isinstance(judged, Judgement)
+            else judged
+        )
+
+
+def _run(cases: list[Case], sandboxes: Sandboxes) -> list[Outcome]:
+    if not cases:
+        return []
+    profile = MathVerifier.profile
+    assert profile is not None
+    return sandboxes.run(profile, Job(guest="verifiers.math.engine:compare", cases=cases, limits=_LIMITS))
+
+
+def _judge(item: _Open, outcome: Outcome, references_alone: Outcome | None) -> Judgement | Failure:
+    """Turn what happened in the sandbox into a judgement."""
+    if not outcome.returned:
+        return _judge_broken(item, outcome, references_alone)
+    result = outcome.result
+    assert isinstance(result, dict)
+    problem = result.get("problem")
+    if "reference" in result:
+        position = result["reference"]
+        assert isinstance(position, int)
+        text = _cut((item.references + item.unmatched)[position], _SHOWN_CHARACTERS)
+        return Failure("bad_reference", f"reference: cannot be read as mathematics ({problem}): {text}")
+    if "read" in result:
+        return item.judgement
+    judgement = _with_details(item.judgement, decided_by="symbolic")
+    if problem is not None:
+        judgement = _with_details(judgement, problem=str(problem))
+    if result.get("answer") == "unreadable":
+        return replace(judgement, reason="unparsable_answer")
+    return replace(judgement, reason="equal", accuracy=1.0) if result["equal"] is True else judgement
+
+
+def _judge_broken(item: _Open, outcome: Outcome, references_alone: Outcome | None) -> Judgement | Failure:
+    """Judge a comparison that did not come back: the reference's fault when it does not come back alone either."""
+    broken = references_alone if references_alone is not None and not references_alone.returned else outcome
+    if broken.limit == "wall_timeout":
+        return Failure("sandbox_lost", "the comparison got no CPU time: the machine is overloaded")
+    what = broken.limit or ("crashed" if broken.signal is None else f"signal {broken.signal}")
+    if item.answer is None or broken is references_alone:
+        return Failure("bad_reference", f"reference: reading it broke a limit of the sandbox ({what})")
+    if (
+        references_alone is not None
+        and isinstance(references_alone.result, dict)
+        and "reference" in references_alone.result
+    ):
+        return _judge(item, references_alone, None)
+    return replace(_with_details(item.judgement, decided_by="symbolic"), reason=broken.limit or "comparison_failed")
+
+
+def _reference_problem(texts: list[str]) -> str | None:
+    """Return what is wrong with the references that needs no reading."""
+    if not texts:
+        return "reference: the list is empty"
+    for position, text in enumerate(texts):
+        place = _place(position, len(texts))
+        if not text.strip():
+            return f"reference{place}: is empty"
+        if len(text) > MAX_CHARACTERS:
+            return f"reference{place}: is longer than {MAX_CHARACTERS} characters"
+    return None
+
+
+def _place(position: int, count: int) -> str:
+    return f"[{position}]" if count > 1 else ""
+
+
+def _with_details(judgement: Judgement, **details: JsonValue) -> Judgement:
+    return replace(judgement, details=judgement.details | details)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
