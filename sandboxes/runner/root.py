@@ -9,6 +9,7 @@ from sandboxes.runner import linux
 from sandboxes.runner.child import WORK_FOLDER
 
 _SHOWN = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/assay/lib")
+_RESTRICTED = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _LINKS = {
     "/dev/stdin": "/proc/self/fd/0",
@@ -42,7 +43,7 @@ def enter_own_root(interpreter: str) -> None:
     os.chdir("/")
     linux.unmount("/old")
     os.rmdir("/old")
-    linux.mount("", "/", "", linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV)
+    linux.mount("", "/", "", _RESTRICTED | linux.MS_NODEV)
 
 
 def _show(path: str, new: str) -> None:
@@ -53,7 +54,9 @@ def _show(path: str, new: str) -> None:
     elif os.path.isdir(path):
         os.makedirs(new + path, 0o755, exist_ok=True)
         linux.mount(path, new + path, "", linux.MS_BIND | linux.MS_REC)
+        linux.mount("", new + path, "", _RESTRICTED | linux.MS_NODEV)
     elif os.path.exists(path):
         os.makedirs(os.path.dirname(new + path), 0o755, exist_ok=True)
         os.close(os.open(new + path, os.O_CREAT | os.O_WRONLY, 0o644))
         linux.mount(path, new + path, "", linux.MS_BIND)
+        linux.mount("", new + path, "", _RESTRICTED)
