@@ -105,18 +105,19 @@ def _starts_like_code(text: str) -> bool:
 def _blocks(completion: str, start: int, end: int) -> Iterator[_Block]:
     """Yield the fenced blocks between two offsets, the last one perhaps not closed."""
     opened: re.Match[str] | None = None
-    for fence in _FENCE.finditer(completion, start, end):
+    region = completion[start:end]  # so that what follows a tag on its line stands at the start of a line
+    for fence in _FENCE.finditer(region):
         tag = _tag(fence)
         if opened is None:
             opened = fence if tag is not None else None
         elif _closes(fence, opened):
-            yield _block(opened, fence.start(), closed=True)
+            yield _block(opened, start, fence.start(), closed=True)
             opened = None
         elif tag in _PYTHON_TAGS and len(fence[1]) <= len(opened[1]):
-            yield _block(opened, fence.start(), closed=False)
+            yield _block(opened, start, fence.start(), closed=False)
             opened = fence
     if opened is not None:
-        yield _block(opened, end, closed=False)
+        yield _block(opened, start, len(region), closed=False)
 
 
 def _tag(fence: re.Match[str]) -> str | None:
@@ -133,9 +134,9 @@ def _closes(fence: re.Match[str], opened: re.Match[str]) -> bool:
     return same and not fence[3].strip() and len(fence[1]) <= len(opened[1]) + _MAX_CLOSING_INDENT
 
 
-def _block(opened: re.Match[str], end: int, *, closed: bool) -> _Block:
+def _block(opened: re.Match[str], offset: int, end: int, *, closed: bool) -> _Block:
     start = min(opened.end() + 1, end)  # after the line's end
-    return _Block(_tag(opened) or "", opened.start(), start, end, len(opened[1]), closed)
+    return _Block(_tag(opened) or "", offset + opened.start(), offset + start, offset + end, len(opened[1]), closed)
 
 
 def _filled(completion: str, blocks: Iterator[_Block] | list[_Block]) -> list[_Block]:

@@ -12,7 +12,7 @@ from verifiers.code.extraction import Program
 _SHOWN_PROGRAM = 4000
 _SHOWN_ERROR = 300
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
-_COMPILE_ERRORS = ("SyntaxError", "IndentationError", "TabError")
+_COMPILE_ERRORS = ("SyntaxError", "IndentationError", "TabError", "UnicodeEncodeError", "RecursionError", "ValueError")
 
 
 def limits_of(options: CodeOptions) -> Limits:
@@ -40,8 +40,8 @@ def span_of(program: Program | None) -> dict[str, JsonValue]:
 
 def does_not_compile(outcome: Outcome) -> bool:
     """Whether the program's text was no Python: its traceback has no steps and names an error of the compiler."""
-    error = error_of(outcome)
-    return not outcome.stderr.startswith(b"Traceback") and error.partition(":")[0] in _COMPILE_ERRORS
+    bare = outcome.stderr.startswith(b'  File "main.py"') or outcome.stderr.count(b"\n") == 1
+    return bare and error_of(outcome).partition(":")[0] in _COMPILE_ERRORS
 
 
 def reason_not_compiled(program: Program | None) -> str:

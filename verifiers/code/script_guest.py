@@ -1,6 +1,5 @@
 """Runs a program as a script. Runs inside the sandbox, in the completion's own process."""
 
-import sys
 import types
 from typing import Any
 
@@ -12,15 +11,13 @@ def run_script(_argument: Any) -> None:
 
     Raises:
         SystemExit: the program left with it.
-        BaseException: whatever else ended the program.
+        BaseException: whatever else ended the program; its threads are then not waited for, since it has failed anyway.
     """
     source = read_program()
     module = start_program("__main__")
     ending = _run(source, module)
-    if ending is not None and sys.excepthook is not sys.__excepthook__ and not isinstance(ending, SystemExit):
-        sys.excepthook(type(ending), ending, ending.__traceback__)
-        ending = SystemExit(1)
-    end_program()
+    if ending is None or isinstance(ending, SystemExit):
+        end_program()
     if ending is not None:
         raise ending
 

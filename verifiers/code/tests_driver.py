@@ -47,9 +47,9 @@ def run_tests(argument: dict[str, Any], channel: socket.socket) -> dict[str, Any
 
     Returns:
         `status`: `passed`, `failed` (an assertion was false, or the tests could not work with an answer), `raised` (the
-        completion's code raised), `ended` (its process is gone), `missing_name`, `violation`, `unreadable`, `cpu_timeout`, `wall_timeout`,
-        `memory`, or `broken_tests` (no completion can be judged by them). Beside it `message`, where it happened
-        (`line`, `source`, `left`, `right`), `loaded`, `calls`, `shared`.
+        completion's code raised), `ended` (its process is gone), `missing_name`, `violation`, `unreadable`,
+        `cpu_timeout`, `wall_timeout`, `memory`, or `broken_tests` (no completion can be judged by them). Beside it
+        `message`, where it happened (`line`, `source`, `left`, `right`), `loaded`, `calls`, `shared`.
     """
     sys.setrecursionlimit(_RECURSION_LIMIT)
     run = Run(argument, channel)
@@ -178,8 +178,10 @@ class Run:
         match ending:
             case None:
                 return "passed", ""
-            case BrokenTestsError() | UnsendableError():
+            case BrokenTestsError():
                 return "broken_tests", str(ending)
+            case UnsendableError():
+                return "broken_tests", f"the tests give the completion what cannot cross to its process: {ending}"
             case ChannelClosed():
                 return "ended", ""
             case Violation():
