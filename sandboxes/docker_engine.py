@@ -61,9 +61,10 @@ class DockerSandbox(ZygoteSandbox):
             self._client: docker.APIClient = docker.from_env().api
             _check_image(self._client, config.image, all_profiles)
             self._container = self._create(profile, config)
-            self._stream: socket.socket = self._client.attach_socket(
+            self._attached = self._client.attach_socket(
                 self._container, params={"stdin": 1, "stdout": 1, "stderr": 0, "stream": 1}
-            )._sock
+            )
+            self._stream: socket.socket = self._attached._sock
             self._client.start(self._container)
         except ImageNotFound:
             raise SandboxUnavailable(
@@ -145,6 +146,7 @@ class DockerSandbox(ZygoteSandbox):
     def close(self) -> None:
         """See `sandboxes.base.Sandbox.close`."""
         self._stream.close()
+        self._attached.close()
         with contextlib.suppress(NotFound, APIError):
             self._client.remove_container(self._container, force=True)
         self._client.close()

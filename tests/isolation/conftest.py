@@ -23,15 +23,22 @@ Start = Callable[[Profile], ZygoteSandbox]
 """Starts a sandbox of one backend."""
 
 
+@pytest.fixture(scope="session")
+def docker_image() -> str:
+    """The docker backend's image, built for the profiles of these tests."""
+    if DOCKER_BASE is None:
+        pytest.skip("ASSAY_TEST_DOCKER_BASE is not set")
+    build_image(DOCKER_BASE, IMAGE, PROFILES)
+    return IMAGE
+
+
 @pytest.fixture(scope="session", params=["bubblewrap", "docker"])
 def start(request: pytest.FixtureRequest) -> Start:
     """Start a sandbox of the backend under test."""
     if request.param == "bubblewrap":
         return lambda profile: BubblewrapSandbox(profile, BubblewrapConfig())
-    if DOCKER_BASE is None:
-        pytest.skip("ASSAY_TEST_DOCKER_BASE is not set")
-    build_image(DOCKER_BASE, IMAGE, PROFILES)
-    return lambda profile: DockerSandbox(profile, DockerConfig(image=IMAGE), PROFILES)
+    image = request.getfixturevalue("docker_image")
+    return lambda profile: DockerSandbox(profile, DockerConfig(image=image), PROFILES)
 
 
 @pytest.fixture(scope="module")
