@@ -27,12 +27,13 @@ class Workload:
 
 def workloads() -> Iterator[Workload]:
     """Yield all workloads."""
-    yield math_workload(2000)
+    yield numbers_workload(20_000)
+    yield expressions_workload(2000)
     yield stdin_workload(400)
     yield assert_workload(164)
 
 
-def math_workload(count: int) -> Workload:
+def numbers_workload(count: int) -> Workload:
     """Return word problems with their numeric answers."""
     path = DATA / "gsm8k" / "model_solutions.jsonl"
     if path.is_file():
@@ -49,7 +50,35 @@ def math_workload(count: int) -> Workload:
         MathTask(verifier="math", completion=completion, reference=reference, options=options)
         for completion, reference in islice(cycle(texts), count)
     ]
-    return Workload("math", source, tasks)
+    return Workload("math, numbers", source, tasks)
+
+
+EXPRESSIONS = (
+    (r"\boxed{(x+%d)^2}", r"x^2+%d x+%d", lambda k: (k, 2 * k, k * k)),
+    (r"\boxed{\frac{%d}{\sqrt{2}}}", r"\frac{%d\sqrt{2}}{2}", lambda k: (k, k)),
+    (r"\boxed{\{%d, 1\}}", r"\{1, %d\}", lambda k: (k, k)),
+    (r"\boxed{\sin^2 x + \cos^2 x + %d}", r"%d", lambda k: (k, k + 1)),
+    (r"\boxed{[%d, \infty)}", r"(%d, \infty)", lambda k: (k, k)),
+    (r"\boxed{2^{%d} \cdot 3}", r"3 \cdot 2^{%d} + x", lambda k: (k % 30, k % 30)),
+)
+"""Answers and references with the numbers to put in; the last two pairs are unequal."""
+
+
+def expressions_workload(count: int) -> Workload:
+    """Return LaTeX answers that need computer algebra."""
+    tasks: list[Task] = []
+    for position in range(count):
+        answer, reference, numbers = EXPRESSIONS[position % len(EXPRESSIONS)]
+        values = numbers(2 + position // len(EXPRESSIONS))
+        holes = answer.count("%d")
+        tasks.append(
+            MathTask(
+                verifier="math",
+                completion=f"So it is {answer % values[:holes]}.",
+                reference=f"\\boxed{{{reference % values[holes:]}}}",
+            )
+        )
+    return Workload("math, expressions", "own-written LaTeX", tasks)
 
 
 STDIN_PROGRAMS = (

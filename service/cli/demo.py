@@ -53,7 +53,7 @@ def command(
 
 def _table(tasks: list[Task], verdicts: list[Verdict]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, expand=True, header_style="bold underline")
-    table.add_column("task", no_wrap=True, width=17)
+    table.add_column("task", no_wrap=True, width=18)
     table.add_column("completion", no_wrap=True, width=24)
     table.add_column("extracted", no_wrap=True, width=11)
     for heading, width in (("acc", 4), ("fmt", 3), ("reward", 6)):

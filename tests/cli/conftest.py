@@ -13,7 +13,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def assay(tmp_path: Path) -> Run:
-    """Return a function that runs `assay ARGUMENTS` in an empty folder, without the settings of this environment."""
+    """Return a function that runs `assay ARGUMENTS` in an empty folder, with one worker unless told otherwise."""
 
     def run(*arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
@@ -23,7 +23,7 @@ def assay(tmp_path: Path) -> Run:
             input=stdin,
             capture_output=True,
             cwd=tmp_path,
-            env={**inherited, "COLUMNS": "100", **environment},
+            env={**inherited, "COLUMNS": "100", "ASSAY_WORKERS": "1", **environment},
             timeout=120,
         )
         return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
