@@ -25,7 +25,6 @@ from sandboxes.zygote_sandbox import START_ZYGOTE, ZygoteSandbox
 FIRST_HOST_UID = 2_000_000
 """Start of the host uids that sandboxes use when started as root; high, so that no account has one."""
 _UIDS_PER_SANDBOX = 3
-_START_SECONDS = 60.0
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _ROOT_CAPABILITIES = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SETPCAP": 8, "CAP_SYS_ADMIN": 21}
@@ -44,10 +43,10 @@ class BubblewrapSandbox(ZygoteSandbox):
     """A warm sandbox made by bubblewrap (see `sandboxes.base.Sandbox`)."""
 
     def __init__(self, profile: Profile, config: BubblewrapConfig) -> None:
-        """Start the sandbox and wait until it has answered a first job.
+        """Start the sandbox; it gets warm by itself, and `wait_until_warm` says when.
 
         Raises:
-            SandboxUnavailable: this machine cannot isolate; the message says what to change.
+            SandboxUnavailable: bwrap cannot be started.
         """
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._host, inner = socket.socketpair()
@@ -67,7 +66,6 @@ class BubblewrapSandbox(ZygoteSandbox):
             self._errors.close()
             raise SandboxUnavailable(f"bwrap could not be started: {error}") from None
         super().__init__(self._host.recv, self._host.sendall)
-        self.check(_START_SECONDS)
 
     def set_timeout(self, seconds: float) -> None:
         """See `ZygoteSandbox.set_timeout`."""
@@ -227,4 +225,6 @@ def probe(config: BubblewrapConfig) -> None:
     Raises:
         SandboxUnavailable: this machine cannot isolate; the message says what to change.
     """
-    BubblewrapSandbox(_PROBE, config).close()
+    sandbox = BubblewrapSandbox(_PROBE, config)
+    sandbox.wait_until_warm()
+    sandbox.close()

@@ -25,7 +25,6 @@ LABEL = "dev.assay.sandbox"
 """Label of every container of this backend, so that an operator finds them."""
 LIBRARY_LABEL = "dev.assay.library"
 _SECCOMP_PROFILE = Path(__file__).parent / "images" / "seccomp.json"
-_START_SECONDS = 60.0
 _HEADER = struct.Struct(">BxxxL")
 _STDOUT = 1
 _EXTRA_PROCESSES = 64  # the zygote, wardens and drivers beside a job's own processes
@@ -50,12 +49,12 @@ class DockerSandbox(ZygoteSandbox):
     """A warm sandbox in a container (see `sandboxes.base.Sandbox`)."""
 
     def __init__(self, profile: Profile, config: DockerConfig, all_profiles: tuple[Profile, ...] | None = None) -> None:
-        """Start a container and wait until it has answered a first job.
+        """Start a container; it gets warm by itself, and `wait_until_warm` says when.
 
         `all_profiles` are those that the image was built for, to tell whether it is up to date; not checked without.
 
         Raises:
-            SandboxUnavailable: no engine, no image, or no isolation; the message says what to change.
+            SandboxUnavailable: no engine or no image; the message says what to change.
         """
         try:
             self._client: docker.APIClient = docker.from_env().api
@@ -75,7 +74,6 @@ class DockerSandbox(ZygoteSandbox):
         self._buffer = bytearray()
         self._left_in_chunk = 0
         super().__init__(self._receive, self._stream.sendall)
-        self.check(_START_SECONDS)
 
     def _create(self, profile: Profile, config: DockerConfig) -> str:
         host = self._client.create_host_config(

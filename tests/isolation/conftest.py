@@ -45,5 +45,6 @@ def start(request: pytest.FixtureRequest) -> Start:
 def sandbox(start: Start, request: pytest.FixtureRequest) -> Iterator[ZygoteSandbox]:
     """A warm sandbox with the profile that the test module names in `PROFILE`."""
     warm = start(request.module.PROFILE)
+    warm.wait_until_warm()
     yield warm
     warm.close()

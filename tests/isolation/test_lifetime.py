@@ -134,7 +134,7 @@ def test_killing_the_owner_ends_the_container(docker_image: str) -> None:
 
 def test_a_killed_sandbox_is_lost_and_replaced(sandboxes: LocalSandboxes) -> None:
     before = descendants(os.getpid())
-    sandboxes.warm([PROFILE])
+    sandboxes.run(PROFILE, HONEST)
     for pid in descendants(os.getpid()) - before:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -244,7 +244,7 @@ def test_forbidden_user_namespaces_are_explained() -> None:
     """A user namespace in which no further one may be made stands for a machine that forbids them."""
     program = (
         "from sandboxes.base import *; from sandboxes.bubblewrap import *\n"
-        "try:\n    BubblewrapSandbox(Profile('p', ()), BubblewrapConfig())\n"
+        "try:\n    BubblewrapSandbox(Profile('p', ()), BubblewrapConfig()).wait_until_warm()\n"
         "except SandboxUnavailable as e:\n    print(e)\n"
     )
     script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
