@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -201,3 +204,18 @@ def test_the_same_port_twice_is_an_error(server: ServerProcess) -> None:
 
     with pytest.raises(OSError, match="in use"):
         serve(Settings(port=int(server.url.rpartition(":")[2])))
+
+
+def test_a_server_that_cannot_isolate_ends_with_the_reason() -> None:
+    environment = {**os.environ, "ASSAY_BWRAP": "/nowhere/bwrap", "ASSAY_PORT": "0"}
+    ended = subprocess.run(
+        [Path(sys.executable).with_name("assay"), "serve"],
+        env=environment,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    message = ended.stderr.decode()
+    assert ended.returncode == 3, message
+    assert "ASSAY_BWRAP names /nowhere/bwrap" in message
+    assert "Traceback" not in message
