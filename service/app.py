@@ -82,6 +82,7 @@ class Gateway:
         """Start the dispatcher while the first requests may already wait."""
         try:
             await self.dispatcher.start()
+            logger.info("ready: the workers are warm")
         except Exception as failure:
             logger.error("cannot start: %s", failure)
             if on_failure is not None:

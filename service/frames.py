@@ -46,6 +46,8 @@ class WorkerConfig(BaseModel):
 
     bwrap: str | None
     sandbox_recycle_jobs: int
+    warm_verifiers: tuple[str, ...]
+    """Verifiers whose sandboxes are started before the worker is ready."""
     log_level: str
 
 

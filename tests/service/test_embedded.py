@@ -16,7 +16,7 @@ from tests.service.conftest import BAD, GOOD, sleeper
 
 @pytest.fixture(scope="module")
 def grader() -> Iterator[EmbeddedGrader]:
-    with EmbeddedGrader(Settings(workers=2)) as running:
+    with EmbeddedGrader(Settings(workers=2, warm_verifiers=())) as running:
         yield running
 
 
@@ -69,14 +69,14 @@ def test_a_task_beyond_the_servers_bounds_is_named(grader: EmbeddedGrader) -> No
 
 
 def test_a_queue_smaller_than_the_window_is_waited_for() -> None:
-    with EmbeddedGrader(Settings(workers=1, queue_limit=20, max_tasks=20)) as grader:
+    with EmbeddedGrader(Settings(workers=1, warm_verifiers=(), queue_limit=20, max_tasks=20)) as grader:
         assert len(list(grader.grade(tasks(1000)))) == 1000
 
 
 def test_an_exception_ends_the_workers_at_once() -> None:
     started = time.monotonic()
     task: CodeTask = TypeAdapter(CodeTask).validate_python(sleeper(60))
-    with pytest.raises(KeyError), EmbeddedGrader(Settings(workers=1)) as grader:  # noqa: PT012
+    with pytest.raises(KeyError), EmbeddedGrader(Settings(workers=1, warm_verifiers=())) as grader:  # noqa: PT012
         for _ in grader.grade([*tasks(1), task]):
             raise KeyError
         raise AssertionError("no verdict came")

@@ -1,5 +1,6 @@
 """What the service says about itself: OpenAPI, the catalogue of verifiers, the registry."""
 
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -87,3 +88,13 @@ def test_every_example_of_the_wire_models_is_graded_1(server: ServerProcess) -> 
     examples = [example for task in TASK_TYPES.values() for example in task.model_json_schema()["examples"]]
     response = server.client.post("/v1/grade", json={"tasks": examples})
     assert [verdict["reward"] for verdict in response.json()["verdicts"]] == [1.0] * len(examples)
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_verifier_has_its_page(name: str) -> None:
+    page = Path("docs/verifiers") / f"{name}.md"
+    assert page.is_file()
+    options = TASK_TYPES[name].model_fields["options"].annotation
+    assert options is not None
+    text = page.read_text(encoding="utf-8")
+    assert [option for option in options.model_fields if f"`{option}`" not in text] == []

@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -30,12 +33,12 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def busy_worker(server: ServerProcess) -> int:
+def busy_worker(server: ServerProcess, but_not: int = 0) -> int:
     """Wait until a worker runs a guest that sleeps, and return the worker."""
     found: list[int] = []
 
     def look() -> bool:
-        found[:] = [worker for worker in server.workers() if cpu_free_guest(worker)]
+        found[:] = [worker for worker in server.workers() if worker != but_not and cpu_free_guest(worker)]
         return bool(found)
 
     wait_until(look, 20)
@@ -73,8 +76,9 @@ def test_a_task_that_loses_two_workers_is_given_up_and_the_rest_is_unharmed(star
     server = start_server(ASSAY_WORKERS="1")
     tasks = [*format_tasks(3), sleeper(60), *format_tasks(3)]
     job = server.submit(tasks)
-    for _ in range(2):
-        os.kill(busy_worker(server), signal.SIGKILL)
+    first = busy_worker(server)
+    os.kill(first, signal.SIGKILL)
+    os.kill(busy_worker(server, but_not=first), signal.SIGKILL)
     verdicts = server.result(job)
 
     assert [verdict["reward"] for verdict in verdicts] == [1.0] * 3 + [None] + [1.0] * 3
@@ -200,3 +204,18 @@ def test_the_same_port_twice_is_an_error(server: ServerProcess) -> None:
 
     with pytest.raises(OSError, match="in use"):
         serve(Settings(port=int(server.url.rpartition(":")[2])))
+
+
+def test_a_server_that_cannot_isolate_ends_with_the_reason() -> None:
+    environment = {**os.environ, "ASSAY_BWRAP": "/nowhere/bwrap", "ASSAY_PORT": "0"}
+    ended = subprocess.run(
+        [Path(sys.executable).with_name("assay"), "serve"],
+        env=environment,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    message = ended.stderr.decode()
+    assert ended.returncode == 3, message
+    assert "ASSAY_BWRAP names /nowhere/bwrap" in message
+    assert "Traceback" not in message
