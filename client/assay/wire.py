@@ -114,5 +114,3 @@ class Problem(WireModel):
     fields: list[ProblemField] = Field(default_factory=list)
     retry_after_seconds: float | None = Field(default=None, ge=0)
     """When to try again, on 429 and 503."""
-
-
