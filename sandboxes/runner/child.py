@@ -16,14 +16,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from sandboxes.runner import linux
+from sandboxes.runner.place import Place, Role
 from sandboxes.runner.seccomp import SystemCallFilters
 
 _PAGE = resource.getpagesize()
-WORK_FOLDER = "/work"
-GUEST_UID = 1000
-DRIVER_UID = 1001
+_LIBRARY = __file__.removesuffix("sandboxes/runner/child.py")
 _SHARED_MAPPINGS_FACTOR = 4  # address space also counts what is only reserved: thread stacks, arenas, libraries
-_OTHERS_OF_UID = 8  # processes of the sandbox itself that have the child's uid where there is only one
 _LIMIT_OF_ERRNO = {errno.EMFILE: "open_files", errno.EFBIG: "file_size", errno.ENOSPC: "file_size"}
 
 
@@ -47,27 +45,29 @@ def run_child(
     given: Descriptors,
     limits: dict[str, float],
     *,
-    uid: int | None,
-    undumpable: bool,
+    place: Place,
+    role: Role,
     system_calls: SystemCallFilters,
 ) -> NoReturn:
     """Become the case's process and never return.
 
-    The argument is read here, so that a driver's never enters the warden's memory, which guests inherit. With `uid`
-    the process changes to it (the warden is root in its namespace); without, it only gives up its capabilities.
-    `undumpable` closes it to other processes of the same uid.
+    The argument is read here, so that a driver's never enters the warden's memory, which guests inherit. Where the
+    place has uids for the roles, the process changes to its own; elsewhere it only gives up its capabilities.
     """
     code = 1
     try:
         result, fault = 3, 4
         try:
             arguments = [read_argument()]
+            others_of_uid = place.others_of_uid()
+            place.fence(role)
             channel = _keep_only(given)
             os.setsid()
-            os.chdir(WORK_FOLDER)
+            os.chdir(place.work_folder)
             os.umask(0o022)
-            _bound_resources(limits, 0 if uid is not None else _OTHERS_OF_UID)
-            _give_up_powers(uid, system_calls, undumpable=undumpable)
+            _bound_resources(limits, others_of_uid)
+            # The guest is open to the other processes of its uid, which are its own; the driver is to none.
+            _give_up_powers(place.uid_of(role), system_calls, undumpable=role == "driver")
             signal.signal(signal.SIGINT, signal.default_int_handler)
             random.seed(0)
             gc.enable()
@@ -175,9 +175,8 @@ def _exit_code(leaving: SystemExit) -> int:
 
 def _print_traceback(failure: BaseException) -> None:
     """Print the traceback to standard error without the frames of preloaded modules."""
-    inside = "/assay/lib/"
     step = failure.__traceback__
-    while step is not None and step.tb_frame.f_code.co_filename.startswith(inside):
+    while step is not None and step.tb_frame.f_code.co_filename.startswith(_LIBRARY):
         step = step.tb_next
     try:
         traceback.print_exception(type(failure), failure, step, file=sys.stderr)

@@ -16,6 +16,7 @@ MNT_DETACH = 2
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
+_PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
@@ -43,6 +44,11 @@ def prctl(option: int, argument: int = 0, third: int = 0) -> None:
 def die_with_parent(signal_number: int) -> None:
     """Have the kernel send this process a signal when its parent dies. Undone by a change of uid."""
     prctl(_PR_SET_PDEATHSIG, signal_number)
+
+
+def become_subreaper() -> None:
+    """Make this process the new parent of every process below it that loses its own."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def set_undumpable() -> None:
@@ -97,6 +103,35 @@ def drop_capabilities() -> None:
 def close_from(lowest: int) -> None:
     """Close every descriptor from `lowest` up."""
     _check(_libc.close_range(ctypes.c_uint(lowest), ctypes.c_uint(0xFFFF_FFFF), 0), "close_range")
+
+
+def descendants(pid: int, besides: int | None = None) -> list[int]:
+    """Return the processes below one, from the top down; `besides` and what is below it are left out.
+
+    One that starts or ends meanwhile may be missing.
+    """
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        children = [child for child in _children(waiting.pop()) if child != besides]
+        found += children
+        waiting += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    found: list[int] = []
+    for task in tasks:
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                found += map(int, file.read().split())
+        except OSError:
+            continue
+    return found
 
 
 def process_cpu_seconds(pid: int) -> float:

@@ -6,11 +6,11 @@ The bubblewrap backend makes the same root by bwrap's options.
 import os
 
 from sandboxes.runner import linux
-from sandboxes.runner.child import WORK_FOLDER
+from sandboxes.runner.place import DEVICES, SYSTEM_LIBRARIES
 
-_SHOWN = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/assay/lib")
+WORK_FOLDER = "/work"
+_LIBRARY = "/assay/lib"
 _RESTRICTED = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID
-_DEVICES = ("null", "zero", "full", "random", "urandom")
 _LINKS = {
     "/dev/stdin": "/proc/self/fd/0",
     "/dev/stdout": "/proc/self/fd/1",
@@ -29,9 +29,9 @@ def enter_own_root(interpreter: str) -> None:
     """
     new = WORK_FOLDER  # any folder of the image will do: it is covered only in this namespace
     linux.mount("root", new, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,mode=0755")
-    for path in (*_SHOWN, interpreter):
+    for path in (*SYSTEM_LIBRARIES, _LIBRARY, interpreter):
         _show(path, new)
-    for name in _DEVICES:
+    for name in DEVICES:
         _show(f"/dev/{name}", new)
     os.makedirs(f"{new}/proc", 0o755)
     linux.mount("/proc", f"{new}/proc", "", linux.MS_BIND | linux.MS_REC)

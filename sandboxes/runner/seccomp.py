@@ -3,17 +3,22 @@
 There are two. The first, long one is installed once in the zygote, and all its children inherit it. The last, short one
 is installed in each case's process and refuses what the warden still needs. Installing costs with the filter's length.
 
-System calls up to the newest that is listed here are allowed but for those refused by name; any newer one answers
-ENOSYS, as on an older kernel. A call made for another architecture ends the process.
+System calls up to the newest that is listed are allowed but for those refused by name; any newer one answers ENOSYS, as
+on an older kernel. A call made for another architecture ends the process.
 """
 
 import ctypes
 import errno
 import os
+import socket
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from sandboxes.runner.system_calls import FIRST_UNIFIED, UNIFIED, Table, table
+
 _LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
+_AND = 0x54  # BPF_ALU | BPF_AND | BPF_K
 _IF_EQUAL = 0x15
 _IF_AT_LEAST = 0x35
 _IF_ANY_BIT = 0x45
@@ -23,71 +28,36 @@ _ALLOW = 0x7FFF_0000
 _KILL_PROCESS = 0x8000_0000
 _ERRNO = 0x0005_0000
 
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 
 _NEW_NAMESPACES = 0x7E02_0000  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}
-_AF_UNIX = 1
 _X32_BIT = 0x4000_0000
+_SOCKET_TYPE = 0xF  # the rest of the argument is SOCK_NONBLOCK and SOCK_CLOEXEC
 
-_REFUSED_X86_64 = {
-    "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semop": 65, "semctl": 66, "shmdt": 67, "msgget": 68,
-    "msgsnd": 69, "msgrcv": 70, "msgctl": 71, "ptrace": 101, "syslog": 103, "uselib": 134, "personality": 135,
-    "ustat": 136, "sysfs": 139, "vhangup": 153, "modify_ldt": 154, "pivot_root": 155, "_sysctl": 156, "adjtimex": 159,
-    "chroot": 161, "acct": 163, "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168,
-    "reboot": 169, "sethostname": 170, "setdomainname": 171, "iopl": 172, "ioperm": 173, "create_module": 174,
-    "init_module": 175, "delete_module": 176, "get_kernel_syms": 177, "query_module": 178, "quotactl": 179,
-    "nfsservctl": 180, "lookup_dcookie": 212, "semtimedop": 220, "clock_settime": 227, "mbind": 237,
-    "set_mempolicy": 238, "get_mempolicy": 239, "mq_open": 240, "mq_unlink": 241, "mq_timedsend": 242,
-    "mq_timedreceive": 243, "mq_notify": 244, "mq_getsetattr": 245, "kexec_load": 246, "add_key": 248,
-    "request_key": 249, "keyctl": 250, "ioprio_set": 251, "migrate_pages": 256, "unshare": 272, "move_pages": 279,
-    "vmsplice": 278, "perf_event_open": 298, "fanotify_init": 300, "fanotify_mark": 301,
-    "name_to_handle_at": 303, "open_by_handle_at": 304, "clock_adjtime": 305, "setns": 308, "process_vm_readv": 310,
-    "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "memfd_create": 319, "kexec_file_load": 320,
-    "bpf": 321, "userfaultfd": 323, "pkey_mprotect": 329, "pkey_alloc": 330, "pkey_free": 331, "io_pgetevents": 333,
-    "io_setup": 206, "io_destroy": 207, "io_getevents": 208, "io_submit": 209, "io_cancel": 210,
-    "remap_file_pages": 216, "memfd_secret": 447,
-}  # fmt: skip
-_REFUSED_AARCH64 = {
-    "io_setup": 0, "io_destroy": 1, "io_submit": 2, "io_cancel": 3, "io_getevents": 4, "lookup_dcookie": 18,
-    "umount2": 39, "mount": 40, "pivot_root": 41, "nfsservctl": 42, "chroot": 51, "vhangup": 58, "quotactl": 60,
-    "vmsplice": 75, "acct": 89, "unshare": 97, "kexec_load": 104, "init_module": 105,
-    "delete_module": 106, "clock_settime": 112, "syslog": 116, "ptrace": 117, "ioprio_set": 30, "reboot": 142,
-    "sethostname": 161, "setdomainname": 162, "settimeofday": 170, "adjtimex": 171, "mq_open": 180, "mq_unlink": 181,
-    "mq_timedsend": 182, "mq_timedreceive": 183, "mq_notify": 184, "mq_getsetattr": 185, "msgget": 186, "msgctl": 187,
-    "msgrcv": 188, "msgsnd": 189, "semget": 190, "semctl": 191, "semtimedop": 192, "semop": 193, "shmget": 194,
-    "shmctl": 195, "shmat": 196, "shmdt": 197, "add_key": 217, "request_key": 218, "keyctl": 219, "swapon": 224,
-    "swapoff": 225, "remap_file_pages": 234, "mbind": 235, "get_mempolicy": 236, "set_mempolicy": 237,
-    "migrate_pages": 238, "move_pages": 239, "perf_event_open": 241, "fanotify_init": 262, "fanotify_mark": 263,
-    "name_to_handle_at": 264, "open_by_handle_at": 265, "clock_adjtime": 266, "setns": 268, "process_vm_readv": 270,
-    "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "memfd_create": 279, "bpf": 280, "userfaultfd": 282,
-    "pkey_mprotect": 288, "pkey_alloc": 289, "pkey_free": 290, "io_pgetevents": 292, "kexec_file_load": 294,
-    "personality": 92, "memfd_secret": 447,
-}  # fmt: skip
-_NEEDED_BY_WARDEN = {"mount", "umount2", "unshare", "setns", "memfd_create"}
+_NEEDED_BY_NAMESPACES = {"mount", "umount2", "unshare", "setns"}
+_NEEDED_FOR_STDIN = {"memfd_create"}
+_LANDLOCK = {"landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"}
+_OF_SOCKETS = {"connect", "bind", "listen"}
+_OF_ATTRIBUTES = {"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"}
+_OF_MODES_AND_TIMES = {"chmod", "fchmod", "fchmodat", "fchmodat2", "utime", "utimes", "futimesat", "utimensat"}
+_OF_OWNERS = {"chown", "fchown", "lchown", "fchownat"}
+_OF_SCHEDULING = {"sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr"}
+_OF_SIGNALS = {"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}
+_FCNTL_REFUSED = (8, 10, 15, 1024, 1026)  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY
+_IOCTL_KIND = 0xFF00
+_IOCTL_KINDS_REFUSED = (ord("f") << 8, ord("X") << 8, 0x89 << 8)  # flags and keys of files, owners of sockets
 
 
-class _Table(NamedTuple):
-    """What the programs need to know of a machine: an audit architecture, and numbers of system calls."""
+class Duties(NamedTuple):
+    """What the filters must do because nothing else does it; by default namespaces and uids part processes."""
 
-    architecture: int
-    clone: int
-    socket: int
-    socketpair: int
-    prlimit: int
-    refused: dict[str, int]
-
-
-_TABLES = {
-    "x86_64": _Table(0xC000_003E, 56, 41, 53, 302, _REFUSED_X86_64),
-    "aarch64": _Table(0xC000_00B7, 220, 198, 199, 261, _REFUSED_AARCH64),
-}
-_CLONE3 = 435
-_FIRST_UNIFIED = 424  # from here on numbers are the same on every architecture
-_ALLOWED_UNIFIED = {
-    "pidfd_send_signal": 424, "pidfd_open": 434, "close_range": 436, "openat2": 437, "faccessat2": 439,
-    "epoll_pwait2": 441, "futex_waitv": 449, "fchmodat2": 452, "futex_wake": 454, "futex_wait": 455,
-    "futex_requeue": 456,
-}  # fmt: skip
+    no_namespaces: bool = False
+    """Keep every socket from a job, since the network is the host's; the warden makes no namespaces, but Landlock's."""
+    one_uid: bool = False
+    """Guest, driver, warden and worker have one uid: keep from a job what its uid may do to their files (Landlock lets
+    modes, times and attributes be changed), to their priority, and through file owners and leases to their course."""
+    signals: bool = False
+    """Nothing bounds whom a process may signal, so it may signal only itself."""
 
 
 def _instruction(code: int, if_true: int, if_false: int, value: int) -> bytes:
@@ -101,6 +71,27 @@ def _refusal(number: int) -> bytes:
 _ALLOWED = _instruction(_RETURN, 0, 0, _ALLOW)
 
 
+def _argument(index: int) -> bytes:
+    return _instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
+
+
+def _if_call(number: int, program: list[bytes]) -> list[bytes]:
+    """Run a program, which ends with an answer on every way, when the call is this one."""
+    return [_instruction(_IF_EQUAL, 0, len(program), number), *program]
+
+
+def _answer(target: Table, names: Iterable[str], number: int) -> list[bytes]:
+    """Refuse calls with this error; 0 tells the caller that it was done, although it was not."""
+    known = {**target.refused, **target.named}
+    numbers = sorted(known[name] for name in names if name in known)
+    return [part for call in numbers for part in _if_call(call, [_refusal(number)])]
+
+
+def _only(argument: int, value: int) -> list[bytes]:
+    """Allow the call if an argument has this value."""
+    return [_argument(argument), _instruction(_IF_EQUAL, 1, 0, value), _refusal(errno.EPERM), _ALLOWED]
+
+
 def _head(architecture: int) -> list[bytes]:
     """Check the architecture and leave the call's number in the accumulator."""
     return [
@@ -111,63 +102,99 @@ def _head(architecture: int) -> list[bytes]:
     ]
 
 
-def _refuse(numbers: set[int]) -> list[bytes]:
-    return [
-        part for number in sorted(numbers) for part in (_instruction(_IF_EQUAL, 0, 1, number), _refusal(errno.EPERM))
-    ]
-
-
-def first_program(machine: str) -> bytes:
+def first_program(machine: str, duties: Duties) -> bytes:
     """Return the zygote's program for a machine as `os.uname().machine` names it.
 
     Raises:
         OSError: there is no table for that machine.
     """
-    table = _table(machine)
+    target = table(machine)
+    needed = _NEEDED_FOR_STDIN | (set() if duties.no_namespaces else _NEEDED_BY_NAMESPACES)
     program = [
-        *_head(table.architecture),
+        *_head(target.architecture),
         _instruction(_IF_AT_LEAST, 0, 1, _X32_BIT),
         _instruction(_RETURN, 0, 0, _KILL_PROCESS),
         # clone3 hides its flags in memory, out of a filter's sight; libc falls back to clone.
-        _instruction(_IF_EQUAL, 0, 1, _CLONE3),
-        _refusal(errno.ENOSYS),
-        _instruction(_IF_EQUAL, 0, 4, table.clone),
-        _instruction(_LOAD, 0, 0, _FIRST_ARGUMENT),
-        _instruction(_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES),
-        _refusal(errno.EPERM),
-        _ALLOWED,
-        _instruction(_IF_EQUAL, 1, 0, table.socket),
-        _instruction(_IF_EQUAL, 0, 4, table.socketpair),
-        _instruction(_LOAD, 0, 0, _FIRST_ARGUMENT),
-        _instruction(_IF_EQUAL, 1, 0, _AF_UNIX),
-        _refusal(errno.EAFNOSUPPORT),
-        _ALLOWED,
+        *_answer(target, {"clone3"}, errno.ENOSYS),
+        *_if_call(
+            target.named["clone"],
+            [_argument(0), _instruction(_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _refusal(errno.EPERM), _ALLOWED],
+        ),
+        *(_no_sockets(target) if duties.no_namespaces else _only_unix_sockets(target)),
         # Its own bounds a process may lower; those of the warden and the driver, which may share its uid, it may not.
-        _instruction(_IF_EQUAL, 0, 4, table.prlimit),
-        _instruction(_LOAD, 0, 0, _FIRST_ARGUMENT),
-        _instruction(_IF_EQUAL, 1, 0, 0),
-        _refusal(errno.EPERM),
-        _ALLOWED,
-        *_refuse({number for name, number in table.refused.items() if name not in _NEEDED_BY_WARDEN}),
+        *_if_call(target.named["prlimit64"], _only(0, 0)),
+        *_answer(target, target.refused.keys() - needed, errno.EPERM),
     ]
-    for number in sorted(_ALLOWED_UNIFIED.values()):
-        program += [_instruction(_IF_EQUAL, 0, 1, number), _ALLOWED]
-    program += [_instruction(_IF_AT_LEAST, 0, 1, _FIRST_UNIFIED), _refusal(errno.ENOSYS), _ALLOWED]
+    unknown = {"clone3"} | (set() if duties.no_namespaces else _LANDLOCK)
+    for number in sorted(UNIFIED[name] for name in UNIFIED.keys() - unknown):
+        program += _if_call(number, [_ALLOWED])
+    program += [_instruction(_IF_AT_LEAST, 0, 1, FIRST_UNIFIED), _refusal(errno.ENOSYS), _ALLOWED]
     return b"".join(program)
 
 
-def last_program(machine: str) -> bytes:
-    """Return the program of a case's process, on top of the zygote's; raises like `first_program`."""
-    table = _table(machine)
-    refused = {table.refused[name] for name in _NEEDED_BY_WARDEN}
-    return b"".join([*_head(table.architecture), *_refuse(refused), _ALLOWED])
+def _only_unix_sockets(target: Table) -> list[bytes]:
+    return [
+        _instruction(_IF_EQUAL, 1, 0, target.named["socket"]),
+        _instruction(_IF_EQUAL, 0, 4, target.named["socketpair"]),
+        _argument(0),
+        _instruction(_IF_EQUAL, 1, 0, socket.AF_UNIX),
+        _refusal(errno.EAFNOSUPPORT),
+        _ALLOWED,
+    ]
 
 
-def _table(machine: str) -> _Table:
-    try:
-        return _TABLES[machine]
-    except KeyError:
-        raise OSError(errno.ENOSYS, f"no system-call table for {machine}") from None
+def _no_sockets(target: Table) -> list[bytes]:
+    """Leave pairs of connected unix sockets alone; a datagram one could still send to any other by its name."""
+    pair = [
+        _argument(0),
+        _instruction(_IF_EQUAL, 1, 0, socket.AF_UNIX),
+        _refusal(errno.EAFNOSUPPORT),
+        _argument(1),
+        _instruction(_AND, 0, 0, _SOCKET_TYPE),
+        _instruction(_IF_EQUAL, 1, 0, socket.SOCK_STREAM),
+        _refusal(errno.EPERM),
+        _ALLOWED,
+    ]
+    return [
+        *_answer(target, {"socket"}, errno.EAFNOSUPPORT),
+        *_if_call(target.named["socketpair"], pair),
+        # Landlock does not keep a process from watching what happens in folders that it may not read.
+        *_answer(target, _OF_SOCKETS | {"inotify_add_watch"}, errno.EPERM),
+    ]
+
+
+def last_program(machine: str, duties: Duties, pid: int) -> bytes:
+    """Return the program of a case's process `pid`, on top of the zygote's; raises like `first_program`."""
+    target = table(machine)
+    refused = _NEEDED_FOR_STDIN | (_LANDLOCK if duties.no_namespaces else _NEEDED_BY_NAMESPACES)
+    program = [*_head(target.architecture), *_answer(target, refused, errno.EPERM)]
+    if duties.one_uid:
+        program += _powers_of_a_uid(target)
+    if duties.signals:
+        for name in sorted(_OF_SIGNALS):
+            program += _if_call(target.named[name], _only(0, pid))
+        program += _answer(target, {"pidfd_send_signal"}, errno.EPERM)
+    return b"".join([*program, _ALLOWED])
+
+
+def _powers_of_a_uid(target: Table) -> list[bytes]:
+    program = [
+        # An error would fail every honest `shutil.copy`; what it copies is all the same to the job that ends here.
+        *_answer(target, _OF_MODES_AND_TIMES, 0),
+        *_answer(target, _OF_OWNERS, errno.EPERM),
+        *_answer(target, _OF_ATTRIBUTES, errno.EOPNOTSUPP),
+    ]
+    for name in sorted(_OF_SCHEDULING):
+        program += _if_call(target.named[name], _only(0, 0))
+    own_priority = [_argument(0), _instruction(_IF_EQUAL, 1, 0, os.PRIO_PROCESS), _refusal(errno.EPERM), *_only(1, 0)]
+    program += _if_call(target.named["setpriority"], own_priority)
+    program += _if_call(target.named["fcntl"], [_argument(1), *_refuse_values(_FCNTL_REFUSED), _ALLOWED])
+    kinds = [_argument(1), _instruction(_AND, 0, 0, _IOCTL_KIND), *_refuse_values(_IOCTL_KINDS_REFUSED), _ALLOWED]
+    return program + _if_call(target.named["ioctl"], kinds)
+
+
+def _refuse_values(values: Iterable[int]) -> list[bytes]:
+    return [part for value in values for part in _if_call(value, [_refusal(errno.EPERM)])]
 
 
 class _Program(ctypes.Structure):
@@ -181,11 +208,11 @@ _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 class SystemCallFilters:
     """Both filters, ready to be installed. Installing needs no-new-privileges, and cannot be undone."""
 
-    def __init__(self, machine: str) -> None:
-        self._codes = [
-            ctypes.create_string_buffer(code, len(code)) for code in (first_program(machine), last_program(machine))
-        ]
-        self._first, self._last = (_Program(len(code) // 8, ctypes.addressof(code)) for code in self._codes)
+    def __init__(self, machine: str, duties: Duties) -> None:
+        self._machine = machine
+        self._duties = duties
+        self._first = _Ready(first_program(machine, duties))
+        self._last = _Ready(last_program(machine, duties, pid=0))
 
     def install_first(self) -> None:
         """Filter the zygote's system calls, and those of all its children, from now on.
@@ -193,14 +220,24 @@ class SystemCallFilters:
         Raises:
             OSError: the kernel refused it.
         """
-        _install(self._first)
+        self._first.install()
 
     def install_last(self) -> None:
         """Take from a case's process the calls that only a warden needs; raises like `install_first`."""
-        _install(self._last)
+        if self._duties.signals:
+            _Ready(last_program(self._machine, self._duties, os.getpid())).install()
+        else:
+            self._last.install()
 
 
-def _install(program: _Program) -> None:
-    if _libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"seccomp filter: {os.strerror(number)}")
+class _Ready:
+    """A program in the form that the kernel takes."""
+
+    def __init__(self, code: bytes) -> None:
+        self._code = ctypes.create_string_buffer(code, len(code))
+        self._program = _Program(len(code) // 8, ctypes.addressof(self._code))
+
+    def install(self) -> None:
+        if _libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(self._program), 0, 0) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, f"seccomp filter: {os.strerror(number)}")

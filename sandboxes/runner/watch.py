@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from sandboxes.runner import linux
+from sandboxes.runner.place import Place
 
 _FIRST_LOOK_SECONDS = 0.03  # a case shorter than this is judged by what wait4 says at its end
 _LOOK_EVERY_SECONDS = 0.02
@@ -56,9 +57,10 @@ class Watched:
 class Watch:
     """Runs the event loop of one case."""
 
-    def __init__(self, limits: dict[str, float], started: float, host: int) -> None:
+    def __init__(self, limits: dict[str, float], started: float, host: int, place: Place) -> None:
         self._limits = limits
         self._host = host
+        self._place = place
         self._started = started
         self.guest: Watched
         self.driver: Watched | None = None
@@ -131,6 +133,8 @@ class Watch:
             return "cpu_timeout"  # also when it ended between two looks, so that the machine's load decides nothing
         if guest.peak_memory_bytes > self._limits["memory_bytes"]:
             return "memory"
+        if self._place.is_overfull(self._limits, at_end=True):
+            return "file_size"
         return _SIGNAL_LIMITS.get(os.WTERMSIG(guest.status)) if os.WIFSIGNALED(guest.status) else None
 
     def _timeout_ms(self, alive: list[Watched]) -> float:
@@ -167,8 +171,7 @@ class Watch:
             cpu, memory = _usage(self.driver.pid)
             self._stop_if_over(self.driver, cpu, memory, 1)
         if self.guest in alive:
-            not_the_guests = {1, self.driver.pid if self.driver else 1}
-            pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in not_the_guests]
+            pids = self._place.processes(besides=self.driver.pid if self.driver else None)
             usages = [_usage(pid) for pid in pids]
             cpu = sum(u[0] for u in usages)
             # What forks still share with the interpreter they came from is there only once.
@@ -176,6 +179,8 @@ class Watch:
             self._tree_cpu_seconds = max(self._tree_cpu_seconds, cpu)
             self._peak_memory_bytes = max(self._peak_memory_bytes, memory)
             self._stop_if_over(self.guest, cpu, memory, len(pids))
+            if self._place.is_overfull(self._limits, at_end=False):
+                self._stop(self.guest, "file_size")
 
     def _stop_if_over(self, watched: Watched, cpu: float, memory: int, processes: int) -> None:
         if cpu >= self._limits["cpu_seconds"]:
