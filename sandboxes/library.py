@@ -2,6 +2,8 @@
 
 import hashlib
 import importlib.util
+import sys
+import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -36,6 +38,17 @@ def library(profile: Profile) -> dict[str, Path]:
         else:
             found[origin.name] = origin
     return found
+
+
+def interpreter_paths() -> list[str]:
+    """Return what the interpreter needs beside the system's libraries: its prefix, or its single files under /usr."""
+    prefix = Path(sys.base_prefix).resolve()
+    if prefix == Path("/usr"):
+        return [str(Path(sys.executable).resolve())]
+    # Not the prefix itself, whose site-packages and other versions are no business of a completion's.
+    library = Path(sysconfig.get_path("stdlib", vars={"base": str(prefix), "installed_base": str(prefix)})).resolve()
+    shared = [str(path) for path in (prefix / "lib").glob("libpython*.so*")]
+    return [str(Path(sys.executable).resolve()), str(library), *shared]
 
 
 def files(entries: dict[str, Path]) -> dict[str, Path]:

@@ -13,9 +13,10 @@ from typing import Literal, Self, assert_never
 
 from sandboxes.base import Job, Outcome, Profile, SandboxLost, SandboxUnavailable
 from sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox
+from sandboxes.process import ProcessConfig, ProcessSandbox
 from sandboxes.zygote_sandbox import ZygoteSandbox
 
-Backend = Literal["bubblewrap", "docker"]
+Backend = Literal["bubblewrap", "docker", "process"]
 
 _CPU_SLACK_SECONDS = 1.0
 _MEMORY_SLACK = 1.5
@@ -31,6 +32,8 @@ class SandboxConfig:
     docker_image: str = "assay-sandbox:latest"
     docker_runtime: str | None = None
     """Another runtime of the engine, such as `runsc` (gVisor)."""
+    process_anywhere: bool = False
+    """Let the process backend start also where the place is not known to be an isolation of its own."""
     recycle_after_jobs: int = 1000
     """Jobs after which a sandbox is replaced by a fresh one."""
     spares: int = 1
@@ -143,6 +146,8 @@ class LocalSandboxes:
                 from sandboxes.docker_engine import DockerConfig, DockerSandbox  # noqa: PLC0415
 
                 return DockerSandbox(profile, DockerConfig(config.docker_image, config.docker_runtime))
+            case "process":
+                return ProcessSandbox(profile, ProcessConfig(config.process_anywhere))
         assert_never(config.backend)
 
     def close(self) -> None:

@@ -8,15 +8,15 @@ from sandboxes.base import Case, Job, Outcome, SandboxLost, SandboxUnavailable
 from sandboxes.library import LIBRARY
 from sandboxes.runner import frames
 
-START_ZYGOTE = (
-    *("-I", "-S", "-B", "-X", "utf8", "-c"),
-    f"import sys; sys.path.insert(0, {LIBRARY!r}); from sandboxes.runner.zygote import main; sys.exit(main())",
-)
-"""Arguments that make a Python inside a sandbox the zygote; its own arguments follow."""
-
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
 _SECONDS_PER_CASE = 0.5  # for setting one up, on a machine with much else to do
+
+
+def start_zygote(library: str = LIBRARY) -> list[str]:
+    """Return arguments that make a Python inside a sandbox the zygote; its own arguments follow."""
+    program = f"import sys; sys.path.insert(0, {library!r}); from sandboxes.runner.zygote import main; sys.exit(main())"
+    return ["-I", "-S", "-B", "-X", "utf8", "-c", program]
 
 
 class ZygoteSandbox(ABC):
