@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "attempts"
-_HEAD = re.compile(r"^# %% (?P<name>.*?)(?: \[limit=(?P<limit>\w+)\])?$", re.MULTILINE)
+_HEAD = re.compile(r"^# %% (?P<name>[^[\n]*?)(?P<options>(?: \[[^]\n]*\])*)$", re.MULTILINE)
+_LIMIT = re.compile(r"\[limit=(\w+)\]")
+_NOT = re.compile(r"\[not ([\w-]+): [^]]+\]")
 
 _FRAME = """
 escaped = None
@@ -25,6 +27,8 @@ class Attempt:
     file: str
     name: str
     limit: str | None
+    not_held_by: frozenset[str]
+    """Backends that do not promise to hold it; docs/security.md says so too."""
     body: str
 
     def source(self, names: dict[str, object]) -> str:
@@ -43,5 +47,7 @@ def read_attempts() -> list[Attempt]:
         heads = list(_HEAD.finditer(text))
         for head, following in zip(heads, [*heads[1:], None], strict=True):
             body = text[head.end() : following.start() if following else len(text)].strip()
-            attempts.append(Attempt(path.stem, head["name"], head["limit"], body))
+            limit = _LIMIT.search(head["options"])
+            not_held_by = frozenset(_NOT.findall(head["options"]))
+            attempts.append(Attempt(path.stem, head["name"], limit[1] if limit else None, not_held_by, body))
     return attempts

@@ -13,11 +13,14 @@ from sandboxes.base import Profile
 from sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox
 from sandboxes.docker_engine import DockerConfig, DockerSandbox
 from sandboxes.images.build import build_image
+from sandboxes.process import ProcessConfig, ProcessSandbox
 from sandboxes.zygote_sandbox import ZygoteSandbox
 
 PROFILES = (Profile("isolation", ()), Profile("roles", ("tests.isolation.roles",)))
 DOCKER_BASE = os.environ.get("ASSAY_TEST_DOCKER_BASE")
 IMAGE = "assay-sandbox:isolation-tests"
+OLD_LANDLOCK = 0 if os.geteuid() == 0 else 5
+"""The oldest Landlock with which the process backend starts: root needs none, others one that cannot bound signals."""
 
 Start = Callable[[Profile], ZygoteSandbox]
 """Starts a sandbox of one backend."""
@@ -32,11 +35,21 @@ def docker_image() -> str:
     return IMAGE
 
 
-@pytest.fixture(scope="session", params=["bubblewrap", "docker"])
-def start(request: pytest.FixtureRequest) -> Start:
+@pytest.fixture(scope="session", params=["bubblewrap", "docker", "process", "process-old"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """The name of the backend under test; `process-old` is that of an older kernel."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def start(backend: str, request: pytest.FixtureRequest) -> Start:
     """Start a sandbox of the backend under test."""
-    if request.param == "bubblewrap":
+    if backend == "bubblewrap":
         return lambda profile: BubblewrapSandbox(profile, BubblewrapConfig())
+    if backend == "process":
+        return lambda profile: ProcessSandbox(profile, ProcessConfig(anywhere=True))
+    if backend == "process-old":
+        return lambda profile: ProcessSandbox(profile, ProcessConfig(anywhere=True, landlock=OLD_LANDLOCK))
     image = request.getfixturevalue("docker_image")
     return lambda profile: DockerSandbox(profile, DockerConfig(image=image), PROFILES)
 
