@@ -1,10 +1,11 @@
 """The process backend: a zygote without namespaces, for places that are themselves the isolation.
 
-A Lambda function or a Fargate task is a virtual machine for one tenant and allows neither namespaces nor an engine. What
-parts jobs from each other there, and from the worker, is in `sandboxes.runner.bare`; docs/security.md says how far it
-reaches.
+A Lambda function or a Fargate task is a virtual machine for one tenant and allows neither namespaces nor an engine.
+What parts jobs from each other there, and from the worker, is in `sandboxes.runner.bare`; docs/security.md says how far
+it reaches.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -33,6 +34,8 @@ _ROOT_CAPABILITIES: tuple[Capability, ...] = (
 )
 _NOT_STAGED = shutil.ignore_patterns("site-packages", "test", "idlelib", "ensurepip", "lib2to3")
 _END_SECONDS = 15.0
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108
+_ROOM_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class ProcessConfig:
 
     anywhere: bool = False
     """Start also where the place is not known to be an isolation of its own."""
+    folder: str | None = None
+    """Where sandboxes make their folders; in memory where that has room, else where temporary files go."""
     landlock: int | None = None
     """Use no newer ABI of Landlock than this, 0 for none; all that the kernel has when not given."""
 
@@ -70,7 +75,7 @@ class ProcessSandbox(LocalSandbox):
         reason = reason_to_refuse(config, os.environ, kernel)
         if reason is not None:
             raise SandboxUnavailable(reason)
-        self._folder, uids = _claim(kernel)
+        self._folder, uids = _claim(_parent(config), kernel)
         try:
             interpreter, readable = _furnish(self._folder, profile, for_all=kernel.root)
             place = json.dumps(
@@ -113,9 +118,9 @@ def reason_to_refuse(config: ProcessConfig, environment: Mapping[str, str], kern
     """Return why no sandbox may be started here, and what to change; None where one may."""
     if not config.anywhere and not is_isolation(environment):
         return (
-            "The process backend makes no namespaces: it is for places that are themselves the isolation (an AWS Lambda "
-            "function, a Fargate task), and this is not known to be one. Use the bubblewrap or the docker backend, or "
-            "set ASSAY_PROCESS_SANDBOX_ANYWHERE=true where a virtual machine of its own holds nothing else"
+            "The process backend makes no namespaces: it is for places that are themselves the isolation (an AWS "
+            "Lambda function, a Fargate task), and this is not known to be one. Use the bubblewrap or the docker "
+            "backend, or set ASSAY_PROCESS_SANDBOX_ANYWHERE=true where a virtual machine of its own holds nothing else"
         )
     if not kernel.seccomp:
         return "The process backend needs a kernel with seccomp (CONFIG_SECCOMP_FILTER)"
@@ -124,8 +129,8 @@ def reason_to_refuse(config: ProcessConfig, environment: Mapping[str, str], kern
         return f"The process backend needs these capabilities of root: {names}. Grant them, or start it as another user"
     if not kernel.root and kernel.landlock < landlock.FIRST_WITH_TRUNCATE:
         return (
-            "The process backend needs Landlock (Linux 6.2 or newer, with `landlock` in its boot parameter lsm=), or to "
-            "be started as root: with neither, nothing keeps one job's files from the next"
+            "The process backend needs Landlock (Linux 6.2 or newer, with `landlock` in its boot parameter lsm=), or "
+            "to be started as root: with neither, nothing keeps one job's files from the next"
         )
     return None
 
@@ -149,15 +154,27 @@ def _this_kernel(config: ProcessConfig) -> Kernel:
     )
 
 
-def _claim(kernel: Kernel) -> tuple[Path, list[int] | None]:
+def _parent(config: ProcessConfig) -> Path:
+    """Return where to make a sandbox's folder: to make and remove files costs a disk many times what memory costs."""
+    if config.folder is not None:
+        return Path(config.folder).resolve()
+    with contextlib.suppress(OSError):
+        memory = os.statvfs(_IN_MEMORY)
+        if memory.f_bavail * memory.f_frsize >= _ROOM_BYTES and not memory.f_flag & os.ST_NOEXEC:
+            return _IN_MEMORY
+    return Path(tempfile.gettempdir()).resolve()
+
+
+def _claim(parent: Path, kernel: Kernel) -> tuple[Path, list[int] | None]:
     """Make the sandbox's folder and, as root, choose its uids; the folder's name keeps others from choosing them."""
-    parent = Path(tempfile.gettempdir()).resolve()
     if not kernel.root:
         return Path(tempfile.mkdtemp(prefix="assay-", dir=parent)), None
     if not _all_may_enter(parent):
-        raise SandboxUnavailable(f"Only root may enter {parent}; set TMPDIR to a folder that every user may enter")
+        raise SandboxUnavailable(
+            f"Only root may enter {parent}; choose a folder for sandboxes that every user may enter"
+        )
     while True:
-        first = FIRST_UID + _UIDS_PER_SANDBOX * random.randrange(_SANDBOXES)
+        first = FIRST_UID + _UIDS_PER_SANDBOX * random.randrange(_SANDBOXES)  # noqa: S311 - no secret
         folder = parent / f"assay-{first}"
         try:
             folder.mkdir()

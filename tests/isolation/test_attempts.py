@@ -1,5 +1,6 @@
 """Hostile jobs against every backend; after each one an honest job in the same sandbox gets its right answer."""
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ ALLOWED_ROOT = ["assay", "dev", "lib", "lib64", "proc", "tmp", "usr", "work", "r
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     """Real things of the host to reach for: a file, a loopback service, a unix and an abstract socket."""
     folder = tmp_path_factory.mktemp("host")
+    name = f"assay-test-{os.getpid()}-{folder.name}"
     secret = folder / "secret"
     secret.write_text("secret")
     secret.chmod(0o644)
@@ -28,18 +30,23 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]
     for family, address in (
         (socket.AF_INET, ("127.0.0.1", 0)),
         (socket.AF_UNIX, str(folder / "socket")),
-        (socket.AF_UNIX, f"\0assay-test-{id(folder)}"),
+        (socket.AF_UNIX, f"\0{name}"),
     ):
         server = socket.socket(family)
         server.bind(address)
         server.listen()
         threading.Thread(target=_greet, args=(server,), daemon=True).start()
         servers.append(server)
+    for address in (str(folder / "datagram"), f"\0{name}-datagram"):
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        server.bind(address)
+        servers.append(server)
     yield {
         "HOST_FILE": str(secret),
         "HOST_PORT": servers[0].getsockname()[1],
         "HOST_SOCKET": str(folder / "socket"),
-        "HOST_ABSTRACT": f"assay-test-{id(folder)}",
+        "HOST_DATAGRAM": str(folder / "datagram"),
+        "HOST_ABSTRACT": name,
         "PROJECT": str(Path(__file__).resolve().parents[2]),
         "ALLOWED_ROOT": ALLOWED_ROOT,
     }
@@ -63,9 +70,7 @@ def test_there_are_enough_attempts() -> None:
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda a: f"{a.file}: {a.name}")
-def test_attempt_is_held(
-    attempt: Attempt, backend: str, sandbox: ZygoteSandbox, host: dict[str, object]
-) -> None:
+def test_attempt_is_held(attempt: Attempt, backend: str, sandbox: ZygoteSandbox, host: dict[str, object]) -> None:
     if backend in attempt.not_held_by:
         pytest.skip("not promised by this backend")
     job = Job(guest="sandboxes.runner.probe:run_source", cases=[Case(argument=attempt.source(host))], limits=LIMITS)

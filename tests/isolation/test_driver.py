@@ -41,10 +41,14 @@ import os
 seen = b""
 for pid in os.listdir("/proc"):
     if pid.isdigit() and int(pid) != os.getpid():
-        for name in ("mem", "environ", "maps", "fd", "cwd", "root", "exe", "stack", "syscall", "auxv", "io"):
+        for name in ("mem", "environ", "maps", "exe", "stack", "syscall", "auxv", "io"):
             try:
-                path = f"/proc/{pid}/{name}"
-                seen += repr(os.listdir(path) if name in ("fd", "cwd", "root") else open(path, "rb").read(9)).encode()
+                seen += open(f"/proc/{pid}/{name}", "rb").read(9)
+            except OSError:
+                pass
+        for name in ("fd", "cwd", "root"):
+            try:
+                seen += b"".join(map(os.fsencode, os.listdir(f"/proc/{pid}/{name}")))
             except OSError:
                 pass
 channel.sendall(b"seen " + seen)

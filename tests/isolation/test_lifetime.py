@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,9 @@ import pytest
 from sandboxes.base import Case, Job, Limits, Profile, SandboxLost, SandboxUnavailable
 from sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox, find_bwrap
 from sandboxes.pool import LocalSandboxes, SandboxConfig
+from sandboxes.process import ProcessConfig, ProcessSandbox
+from sandboxes.zygote_sandbox import ZygoteSandbox
+from tests.isolation.processes import descendants, wait_until_gone
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = Profile("lifetime", ())
@@ -29,49 +33,34 @@ def run_source(source: str, **limits: float) -> Job:
     )
 
 
+@pytest.fixture(params=["bubblewrap", "process"])
+def config(request: pytest.FixtureRequest) -> SandboxConfig:
+    """The configuration of each backend whose sandboxes are below the worker."""
+    return SandboxConfig(request.param, process_anywhere=True, recycle_after_jobs=5)
+
+
 @pytest.fixture
-def sandboxes() -> Iterator[LocalSandboxes]:
-    with LocalSandboxes(SandboxConfig(recycle_after_jobs=5)) as warm:
+def sandboxes(config: SandboxConfig) -> Iterator[LocalSandboxes]:
+    with LocalSandboxes(config) as warm:
         yield warm
 
 
-def descendants(pid: int) -> set[int]:
-    children: dict[int, set[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if fields[0] != "Z":
-                children.setdefault(int(fields[1]), set()).add(int(entry.name))
-    found: set[int] = set()
-    waiting = [pid]
-    while waiting:
-        for child in children.get(waiting.pop(), set()) - found:
-            found.add(child)
-            waiting.append(child)
-    return found
+@pytest.fixture
+def sandbox(config: SandboxConfig) -> Iterator[ZygoteSandbox]:
+    sandbox = start(config)
+    yield sandbox
+    sandbox.close()
 
 
-def wait_until_gone(pids: set[int], seconds: float) -> set[int]:
-    end = time.monotonic() + seconds
-    while pids and time.monotonic() < end:
-        pids = {pid for pid in pids if _is_alive(pid)}
-        time.sleep(0.02)
-    return pids
+def start(config: SandboxConfig) -> ZygoteSandbox:
+    if config.backend == "process":
+        return ProcessSandbox(PROFILE, ProcessConfig(anywhere=True))
+    return BubblewrapSandbox(PROFILE, BubblewrapConfig())
 
 
-def _is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def test_close_ends_every_process() -> None:
+def test_close_ends_every_process(config: SandboxConfig) -> None:
     before = descendants(os.getpid())
-    sandbox = BubblewrapSandbox(PROFILE, BubblewrapConfig())
+    sandbox = start(config)
     sandbox.run(HONEST)
     started = descendants(os.getpid()) - before
     assert started
@@ -80,30 +69,47 @@ def test_close_ends_every_process() -> None:
     assert not wait_until_gone(started, 5.0)
 
 
-@pytest.mark.parametrize("busy", [False, True], ids=["idle", "in a job"])
-def test_killing_the_owner_ends_the_sandbox(busy: bool) -> None:
-    program = (
-        "import sys; from sandboxes.base import *; from sandboxes.bubblewrap import *\n"
-        "s = BubblewrapSandbox(Profile('p', ()), BubblewrapConfig())\n"
-        "print('ready', flush=True)\n"
-        "s.run(Job(guest='sandboxes.runner.probe:run_source', cases=[Case(argument='import time; time.sleep(600)')],\n"
-        "          limits=Limits(wall_seconds=600)))\n"
-        if busy
-        else "import sys; from sandboxes.base import *; from sandboxes.bubblewrap import *\n"
-        "s = BubblewrapSandbox(Profile('p', ()), BubblewrapConfig())\n"
-        "print('ready', flush=True)\nsys.stdin.read()\n"
-    )
+OWNER = """
+import sys
+from sandboxes.base import *
+from sandboxes.pool import *
+config = SandboxConfig(sys.argv[1], process_anywhere=True, spares=0)
+profile = Profile("p", ())
+with LocalSandboxes(config) as sandboxes:
+    if sys.argv[2] != "starting":
+        sandboxes.warm([profile])
+    print("ready", flush=True)
+    source = "import os, time\\nif os.fork() == 0: os.setsid()\\ntime.sleep(600)"
+    job = Job(guest="sandboxes.runner.probe:run_source", cases=[Case(argument=source)], limits=Limits(wall_seconds=600))
+    sys.stdin.read() if sys.argv[2] == "idle" else sandboxes.run(profile, job)
+"""
+
+
+@pytest.mark.parametrize("state", ["starting", "idle", "in a job"])
+def test_killing_the_owner_ends_the_sandbox(config: SandboxConfig, state: str) -> None:
+    folders = set(sandbox_folders())
     with subprocess.Popen(
-        [sys.executable, "-c", program], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ.copy()
+        [sys.executable, "-c", OWNER, config.backend, state],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ.copy(),
     ) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"ready\n"
-        time.sleep(0.3)
+        time.sleep(0.1 if state == "starting" else 0.4)
         started = descendants(owner.pid)
+        made = set(sandbox_folders()) - folders
         assert started
+        assert bool(made) == (config.backend == "process")
         owner.send_signal(signal.SIGKILL)
         owner.wait()
         assert not wait_until_gone(started, 5.0)
+        assert not made & set(sandbox_folders())
+
+
+def sandbox_folders() -> list[Path]:
+    return [path for place in ("/dev/shm", tempfile.gettempdir()) for path in Path(place).glob("assay-*")]
 
 
 def test_killing_the_owner_ends_the_container(docker_image: str) -> None:
@@ -155,77 +161,57 @@ def test_a_sandbox_is_recycled_and_leaks_nothing(sandboxes: LocalSandboxes) -> N
     assert len(descendants(os.getpid())) <= processes
 
 
-def test_outcome_facts() -> None:
-    sandbox = BubblewrapSandbox(PROFILE, BubblewrapConfig())
-    try:
-        source = "import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(7)"
-        (outcome,) = sandbox.run(run_source(source))
-        assert (outcome.exit_code, outcome.signal, outcome.limit) == (7, None, None)
-        assert (outcome.stdout, outcome.stderr) == (b"out\n", b"err\n")
-        (outcome,) = sandbox.run(run_source("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"))
-        assert (outcome.exit_code, outcome.signal, outcome.limit) == (None, signal.SIGSEGV, None)
-        (outcome,) = sandbox.run(run_source("import os\nos.abort()"))
-        assert outcome.signal == signal.SIGABRT
-        (outcome,) = sandbox.run(run_source("1/0"))
-        assert outcome.exit_code == 1
-        assert outcome.stderr.endswith(b"ZeroDivisionError: division by zero\n")
-        assert b"/assay/lib" not in outcome.stderr
-        (outcome,) = sandbox.run(run_source("x = bytearray(100 << 20)\nfor i in range(10**6): pass"))
-        assert outcome.peak_memory_bytes > 100 << 20
-        assert outcome.cpu_seconds > 0.01
-    finally:
-        sandbox.close()
+def test_outcome_facts(sandbox: ZygoteSandbox) -> None:
+    source = "import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(7)"
+    (outcome,) = sandbox.run(run_source(source))
+    assert (outcome.exit_code, outcome.signal, outcome.limit) == (7, None, None)
+    assert (outcome.stdout, outcome.stderr) == (b"out\n", b"err\n")
+    (outcome,) = sandbox.run(run_source("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"))
+    assert (outcome.exit_code, outcome.signal, outcome.limit) == (None, signal.SIGSEGV, None)
+    (outcome,) = sandbox.run(run_source("import os\nos.abort()"))
+    assert outcome.signal == signal.SIGABRT
+    (outcome,) = sandbox.run(run_source("1/0"))
+    assert outcome.exit_code == 1
+    assert outcome.stderr.endswith(b"ZeroDivisionError: division by zero\n")
+    assert b"assay" not in outcome.stderr
+    (outcome,) = sandbox.run(run_source("x = bytearray(100 << 20)\nfor i in range(10**6): pass"))
+    assert outcome.peak_memory_bytes > 100 << 20
+    assert outcome.cpu_seconds > 0.01
 
 
-def test_cases_share_a_job_but_no_files_and_come_in_order() -> None:
-    sandbox = BubblewrapSandbox(PROFILE, BubblewrapConfig())
-    try:
-        look = "import os, sys\nprint(sorted(os.listdir('.')), sys.stdin.read())\nopen('new', 'w').close()"
-        cases = [Case(argument=look, stdin=f"{i}".encode()) for i in range(5)]
-        job = Job(guest="sandboxes.runner.probe:run_source", cases=cases, files={"data/a.txt": b"\xff\x00", "b": b""})
-        outcomes = sandbox.run(job)
-        assert [o.stdout for o in outcomes] == [f"['b', 'data'] {i}\n".encode() for i in range(5)]
-        stopping = Job(
-            guest="sandboxes.runner.probe:run_source",
-            cases=[Case(argument="pass"), Case(argument="1/0"), Case(argument="pass")],
-            stop_after_failure=True,
-        )
-        assert [o.exit_code for o in sandbox.run(stopping)] == [0, 1]
-    finally:
-        sandbox.close()
+def test_cases_share_a_job_but_no_files_and_come_in_order(sandbox: ZygoteSandbox) -> None:
+    look = "import os, sys\nprint(sorted(os.listdir('.')), sys.stdin.read())\nopen('new', 'w').close()"
+    cases = [Case(argument=look, stdin=f"{i}".encode()) for i in range(5)]
+    job = Job(guest="sandboxes.runner.probe:run_source", cases=cases, files={"data/a.txt": b"\xff\x00", "b": b""})
+    outcomes = sandbox.run(job)
+    assert [o.stdout for o in outcomes] == [f"['b', 'data'] {i}\n".encode() for i in range(5)]
+    stopping = Job(
+        guest="sandboxes.runner.probe:run_source",
+        cases=[Case(argument="pass"), Case(argument="1/0"), Case(argument="pass")],
+        stop_after_failure=True,
+    )
+    assert [o.exit_code for o in sandbox.run(stopping)] == [0, 1]
 
 
 @pytest.mark.parametrize("size", [0, 1, 65_536, 65_537, 10_000_000])
-def test_input_of_any_size(size: int) -> None:
-    sandbox = BubblewrapSandbox(PROFILE, BubblewrapConfig())
-    try:
-        stdin = os.urandom(size)
-        source = (
-            "import hashlib, sys\ndata = sys.stdin.buffer.read()\nprint(len(data), hashlib.sha256(data).hexdigest())"
-        )
-        (outcome,) = sandbox.run(
-            Job(guest="sandboxes.runner.probe:run_source", cases=[Case(argument=source, stdin=stdin)])
-        )
-        import hashlib
+def test_input_of_any_size(sandbox: ZygoteSandbox, size: int) -> None:
+    stdin = os.urandom(size)
+    source = "import hashlib, sys\ndata = sys.stdin.buffer.read()\nprint(len(data), hashlib.sha256(data).hexdigest())"
+    (outcome,) = sandbox.run(Job(guest="sandboxes.runner.probe:run_source", cases=[Case(argument=source, stdin=stdin)]))
+    import hashlib
 
-        assert outcome.stdout.decode().split() == [str(size), hashlib.sha256(stdin).hexdigest()]
-    finally:
-        sandbox.close()
+    assert outcome.stdout.decode().split() == [str(size), hashlib.sha256(stdin).hexdigest()]
 
 
-def test_standard_streams_open_by_name() -> None:
-    sandbox = BubblewrapSandbox(PROFILE, BubblewrapConfig())
-    try:
-        source = (
-            "data = open('/dev/stdin').read()\n"
-            "open('/dev/stdout', 'w').write('out ' + data)\n"
-            "open('/dev/stderr', 'w').write('err ' + data)\n"
-        )
-        case = Case(argument=source, stdin=b"text")
-        (outcome,) = sandbox.run(Job(guest="sandboxes.runner.probe:run_source", cases=[case]))
-        assert (outcome.stdout, outcome.stderr) == (b"out text", b"err text")
-    finally:
-        sandbox.close()
+def test_standard_streams_open_by_name(sandbox: ZygoteSandbox) -> None:
+    source = (
+        "data = open('/dev/stdin').read()\n"
+        "open('/dev/stdout', 'w').write('out ' + data)\n"
+        "open('/dev/stderr', 'w').write('err ' + data)\n"
+    )
+    case = Case(argument=source, stdin=b"text")
+    (outcome,) = sandbox.run(Job(guest="sandboxes.runner.probe:run_source", cases=[case]))
+    assert (outcome.stdout, outcome.stderr) == (b"out text", b"err text")
 
 
 def test_a_missing_bwrap_is_named() -> None:

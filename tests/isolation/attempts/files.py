@@ -1,18 +1,18 @@
 # %% read a file of the host
 escaped = open(HOST_FILE).read()
 
-# %% host accounts
+# %% host accounts [not process-old: without Landlock, what every user may read is readable]
 escaped = open("/etc/passwd").read()
 
 # %% host folders are not there
 import os
 escaped = [name for name in ("etc", "home", "root", "var", "mnt", "srv", "opt", "boot", "run", "sys") if os.listdir(f"/{name}")]
 
-# %% list the root
+# %% list the root [not process-old: as above]
 import os
 escaped = set(os.listdir("/")) - set(ALLOWED_ROOT)
 
-# %% the project's own folder
+# %% the project's own folder [not process-old: as above]
 import os
 escaped = os.listdir(PROJECT)
 
@@ -57,7 +57,53 @@ os.link("/usr/lib/os-release", "link")
 escaped = True
 
 # %% write into the library
-open("/assay/lib/sandboxes/runner/frames.py", "a").write("x")
+import sandboxes.runner.frames as module
+open(module.__file__, "a").write("x")
+escaped = True
+
+# %% empty a file of the standard library by opening it to read
+import os
+os.open(os.__file__, os.O_RDONLY | os.O_TRUNC)
+escaped = True
+
+# %% truncate a file of the host
+import os
+os.truncate(HOST_FILE, 1)
+escaped = True
+
+# %% change the mode of a file of the host
+import os
+before = os.stat(HOST_FILE).st_mode
+os.chmod(HOST_FILE, 0o777)
+escaped = os.stat(HOST_FILE).st_mode != before
+
+# %% change the times of a file of the host
+import os
+os.utime(HOST_FILE, (1, 1))
+escaped = os.stat(HOST_FILE).st_mtime == 1
+
+# %% put an attribute on a file of the host
+import os
+os.setxattr(HOST_FILE, "user.left", b"x")
+escaped = True
+
+# %% watch a folder of the host
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+descriptor = libc.inotify_init()
+escaped = libc.inotify_add_watch(descriptor, os.path.dirname(HOST_FILE).encode(), 0xFFF) >= 0
+
+# %% by way of the own root
+escaped = open("/proc/self/root" + HOST_FILE).read()
+
+# %% make a file beside the work folder
+import os
+open(os.environ["HOME"] + "/../left", "w")
+escaped = True
+
+# %% remove the work folder
+import os
+os.rmdir(os.environ["HOME"])
 escaped = True
 
 # %% write into the standard library
@@ -70,7 +116,8 @@ open("/x", "w")
 escaped = True
 
 # %% create a file in the library folder
-open("/assay/lib/sitecustomize.py", "w")
+import os, sandboxes
+open(os.path.dirname(os.path.dirname(sandboxes.__file__)) + "/sitecustomize.py", "w")
 escaped = True
 
 # %% make a device node
@@ -78,9 +125,15 @@ import os, stat
 os.mknod("disk", 0o600 | stat.S_IFBLK, os.makedev(8, 0))
 escaped = True
 
-# %% open a device of the host
-import os
-escaped = [d for d in ("mem", "kmsg", "vda", "sda", "kvm", "fuse", "net/tun", "port", "tty", "ptmx") if os.path.exists(f"/dev/{d}")]
+# %% open a device of the host [not process-old: without Landlock, a new terminal may be opened]
+found = []
+for name in ("mem", "kmsg", "vda", "sda", "kvm", "fuse", "net/tun", "port", "tty", "ptmx"):
+    for mode in ("rb", "wb"):
+        try:
+            found.append(open(f"/dev/{name}", mode, buffering=0))
+        except OSError:
+            pass
+escaped = found
 
 # %% mount a file system
 import ctypes
@@ -135,9 +188,9 @@ escaped = True
 open("/proc/sysrq-trigger", "w").write("b")
 escaped = True
 
-# %% cgroup files
+# %% cgroup files [not process-old: as above]
 import os
-escaped = os.path.exists("/sys/fs/cgroup")
+escaped = os.listdir("/sys/fs/cgroup")
 
 # %% an inherited descriptor
 import os

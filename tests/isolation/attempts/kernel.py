@@ -82,7 +82,7 @@ import socket
 socket.sethostname("x")
 escaped = True
 
-# %% the host's name is not shown
+# %% the host's name is not shown [not process: it has no namespace for names] [not process-old: the same]
 import os
 escaped = os.uname().nodename != "sandbox"
 

@@ -1,12 +1,30 @@
 # Pairs of cells: the first leaves something, the second, a job of its own in the same sandbox, looks for it.
 # %% file: leave
-open("/work/left", "w").write("x")
-open("/tmp/left2", "w").write("x")
+for folder in (".", "/work", "/tmp", "/var/tmp", "/dev/shm"):
+    try:
+        open(f"{folder}/left", "w").write("x")
+    except OSError:
+        pass
 escaped = False
 
 # %% file: look
 import os
-escaped = os.listdir("/work") + os.listdir("/tmp")
+escaped = os.listdir(".") + [f for f in ("/work", "/tmp", "/var/tmp", "/dev/shm") if os.path.exists(f"{f}/left")]
+
+# %% folder: leave
+import os
+for folder in (".", "/tmp", "/dev/shm"):
+    try:
+        os.makedirs(f"{folder}/left2/{'deep/' * 50}")
+        os.symlink("/", f"{folder}/left2/deep/link")
+        os.chmod(f"{folder}/left2", 0)
+    except OSError:
+        pass
+escaped = False
+
+# %% folder: look
+import os
+escaped = os.listdir(".") + [f for f in ("/work", "/tmp", "/dev/shm") if os.path.exists(f"{f}/left2")]
 
 # %% shared memory: leave
 import multiprocessing.shared_memory as sm
@@ -16,7 +34,7 @@ escaped = False
 
 # %% shared memory: look
 import os
-escaped = os.listdir("/dev/shm")
+escaped = [name for name in os.listdir("/dev/shm") if "left" in name]
 
 # %% environment: leave
 import os
@@ -28,7 +46,8 @@ import os
 escaped = "LEFT" in os.environ
 
 # %% background process: leave
-import os, time
+import ctypes, os, time
+ctypes.CDLL(None).prctl(15, b"left", 0, 0, 0)
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
@@ -41,11 +60,19 @@ escaped = False
 
 # %% background process: look
 import os
-escaped = [p for p in os.listdir("/proc") if p.isdigit() and int(p) not in (1, os.getpid())]
+found = []
+for p in os.listdir("/proc"):
+    if p.isdigit():
+        try:
+            found += [p] if open(f"/proc/{p}/comm").read() == "left\n" else []
+        except OSError:
+            pass
+escaped = found
 
 # %% subreaper: leave
 import ctypes, os, time
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+ctypes.CDLL(None).prctl(15, b"left", 0, 0, 0)
 if os.fork() == 0:
     if os.fork() == 0:
         time.sleep(600)
@@ -54,7 +81,14 @@ escaped = False
 
 # %% subreaper: look
 import os
-escaped = [p for p in os.listdir("/proc") if p.isdigit() and int(p) not in (1, os.getpid())]
+found = []
+for p in os.listdir("/proc"):
+    if p.isdigit():
+        try:
+            found += [p] if open(f"/proc/{p}/comm").read() == "left\n" else []
+        except OSError:
+            pass
+escaped = found
 
 # %% patched modules: leave
 import json, os, random, sys

@@ -54,6 +54,11 @@ s = socket.socket(socket.AF_UNIX)
 s.connect(HOST_SOCKET)
 escaped = s.recv(10)
 
+# %% a datagram to a unix socket of the host
+import socket
+left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+escaped = left.sendto(b"x", HOST_DATAGRAM) or left.sendto(b"x", "\0" + HOST_ABSTRACT + "-datagram")
+
 # %% listen on loopback
 import socket
 s = socket.socket()
