@@ -75,6 +75,8 @@ class ProcessSandbox(LocalSandbox):
         reason = reason_to_refuse(config, os.environ, kernel)
         if reason is not None:
             raise SandboxUnavailable(reason)
+        self.landlock = kernel.landlock
+        """Number of the Landlock ABI that is used; 0 for none."""
         self._folder, uids = _claim(_parent(config), kernel)
         try:
             interpreter, readable = _furnish(self._folder, profile, for_all=kernel.root)

@@ -17,7 +17,7 @@ _LOG_SAME_EXEC_OFF = 1  # whatever a hostile job tries must not fill the host's 
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_CHAR, _MAKE_SOCK, _MAKE_BLOCK = 1 << 6, 1 << 9, 1 << 11
-_TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
+_REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
 _OF_A_FILE = EXECUTE | WRITE_FILE | READ_FILE | _TRUNCATE | _IOCTL_DEVICE
 _TCP = 0b11  # bind and connect
 _ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
@@ -60,7 +60,12 @@ def scope_signals(abi: int) -> None:
     Raises:
         OSError: the kernel refused it.
     """
-    _restrict(_ruleset(0, 0, _ABSTRACT_SOCKETS_AND_SIGNALS, abi), abi)
+    # Moving a file to another folder is refused by every ruleset that does not say otherwise.
+    ruleset = _ruleset(_REFER, 0, _ABSTRACT_SOCKETS_AND_SIGNALS, abi)
+    everything = open_rule("/", _REFER)
+    _add(ruleset, everything)
+    os.close(everything.descriptor)
+    _restrict(ruleset, abi)
 
 
 def fence(abi: int, rules: Iterable[Rule]) -> None:
@@ -72,8 +77,7 @@ def fence(abi: int, rules: Iterable[Rule]) -> None:
     handled = (1 << _file_rights(abi)) - 1
     ruleset = _ruleset(handled, _TCP if abi >= 4 else 0, _ABSTRACT_SOCKETS_AND_SIGNALS if abi >= 6 else 0, abi)
     for rule in rules:
-        beneath = struct.pack("=Qi", rule.rights & handled, rule.descriptor)
-        _check(_libc.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, beneath, 0))
+        _add(ruleset, rule._replace(rights=rule.rights & handled))
     _restrict(ruleset, abi)
 
 
@@ -85,6 +89,11 @@ def _file_rights(abi: int) -> int:
 def _ruleset(files: int, tcp: int, scoped: int, abi: int) -> int:
     known = 8 + 8 * (abi >= 4) + 8 * (abi >= 6)  # the structure grew
     return _check(_libc.syscall(_CREATE_RULESET, struct.pack("=QQQ", files, tcp, scoped)[:known], known, 0))
+
+
+def _add(ruleset: int, rule: Rule) -> None:
+    beneath = struct.pack("=Qi", rule.rights, rule.descriptor)
+    _check(_libc.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, beneath, 0))
 
 
 def _restrict(ruleset: int, abi: int) -> None:

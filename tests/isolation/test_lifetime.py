@@ -97,13 +97,20 @@ def test_killing_the_owner_ends_the_sandbox(config: SandboxConfig, state: str) -
     ) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"ready\n"
-        time.sleep(0.1 if state == "starting" else 0.4)
-        started = descendants(owner.pid)
-        made = set(sandbox_folders()) - folders
+        try:
+            if state == "starting":
+                end = time.monotonic() + 10.0
+                while not descendants(owner.pid) and time.monotonic() < end:
+                    time.sleep(0.001)
+            else:
+                time.sleep(0.4)
+            started = descendants(owner.pid)
+            made = set(sandbox_folders()) - folders
+        finally:
+            owner.send_signal(signal.SIGKILL)
+            owner.wait()
         assert started
         assert bool(made) == (config.backend == "process")
-        owner.send_signal(signal.SIGKILL)
-        owner.wait()
         assert not wait_until_gone(started, 5.0)
         assert not made & set(sandbox_folders())
 

@@ -11,7 +11,6 @@ import threading
 import types
 from pathlib import Path
 
-WORK_FOLDER = "/work"
 PROGRAM_FILE = "main.py"
 _OWN_PACKAGES = ("sandboxes", "verifiers")
 
@@ -29,12 +28,12 @@ def start_program(name: str) -> types.ModuleType:
     """
     _open_streams()
     own_folder = str(Path(__file__).parents[2])
-    sys.path[:] = [WORK_FOLDER, *(entry for entry in sys.path if entry and entry != own_folder)]
+    sys.path[:] = [str(Path.cwd()), *(entry for entry in sys.path if entry and entry != own_folder)]
     sys.argv = [PROGRAM_FILE]
     for known in [known for known in sys.modules if known.partition(".")[0] in _OWN_PACKAGES]:
         del sys.modules[known]
     module = types.ModuleType(name)
-    module.__file__ = f"{WORK_FOLDER}/{PROGRAM_FILE}"
+    module.__file__ = str(Path(PROGRAM_FILE).absolute())
     module.__dict__["__builtins__"] = sys.modules["builtins"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     sys.modules[name] = module
