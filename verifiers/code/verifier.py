@@ -21,6 +21,7 @@ PROFILE = Profile(
         "verifiers.code.interpreter",
         "verifiers.code.plain",
         "verifiers.code.program",
+        "verifiers.code.rehearsal",
         "verifiers.code.remote",
         "verifiers.code.script_guest",
         "verifiers.code.session",
