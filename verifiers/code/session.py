@@ -189,7 +189,7 @@ class Session:
         keywords = message["kwargs"]
         if type(arguments) is not list or type(keywords) is not list:
             raise Violation("a callback that is none")
-        named = {str(name): decoder.decode(form) for name, form in keywords}
+        named = {str(name): decoder.decode(form) for name, form in map(_pair, keywords)}
         self._callback_depth += 1
         in_assertion, self.in_assertion = self.in_assertion, False
         try:
@@ -317,6 +317,12 @@ class Session:
         arguments, text, number = decoder.decode(body["args"]), decoder.decode(body["text"]), body["object"]
         remote = None if number is None else self._remote([number, "instance", kind.__name__, []], live=False)
         return stand_in_exception(kind, arguments, str(text), remote)
+
+
+def _pair(entry: Json) -> tuple[Json, Json]:
+    if type(entry) is not list or len(entry) != 2:
+        raise MalformedError("not a pair")
+    return entry[0], entry[1]
 
 
 def _copies(containers: list[Any]) -> list[Any]:
