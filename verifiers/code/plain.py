@@ -249,7 +249,9 @@ class Decoder:
             return self._hooks[tag](body)
         try:
             return self._BUILDERS[tag](self, body)
-        except (KeyError, ValueError, TypeError, OverflowError, decimal.DecimalException, ZeroDivisionError):
+        except (MalformedError, MemoryError):
+            raise
+        except Exception:
             raise MalformedError(f"not a value: {tag!r:.40}") from None
 
     def _ref(self, body: Json) -> Any:
