@@ -46,6 +46,8 @@ def compare(argument: dict[str, Any]) -> dict[str, Any]:
             return {"reference": position, "problem": str(failure)[:200]}
     if argument["answer"] is None:
         return {"read": True}
+    if argument["answer"] in argument["references"]:
+        return {"equal": True}
     try:
         answer = read(argument["answer"])
     except (Unreadable, RecursionError) as failure:

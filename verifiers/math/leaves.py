@@ -48,6 +48,8 @@ _FRAC_BRACE_DIGIT = re.compile(r"(\\frac ?\{[^{}]*\}) ?([A-Za-z\d])")
 _SQRT_DIGIT = re.compile(r"\\sqrt ?(\[[^\[\]]{1,20}\])? ?(\d|[A-Za-z])")
 _LOG_DIGIT = re.compile(r"\\log ?_ ?(\d)(?=\d)")
 _PRIMES = re.compile(r"(?<=[A-Za-z)}])'{1,3}|\^ ?\{ ?(?:\\prime ?){1,3}\}|\^ ?\\prime")
+_CAPITAL_I = re.compile(r"(?<![A-Za-z\\{])I(?![A-Za-z])|(?<=\{)I(?=[^A-Za-z])")  # a current or an interval, not i
+_INVERSE = re.compile(r"^ ?([A-Za-z]) ?\^ ?\{ ?- ?1 ?\} ?(?=\([A-Za-z]\)$)")
 _NAMES = re.compile(
     r"(?<![A-Za-z\\])(sqrt|pi|sin|cos|tan|sec|csc|cot|arcsin|arccos|arctan|sinh|cosh|tanh|log|ln|exp|infinity|infty|"
     r"inf|oo|theta|alpha|beta|gamma|delta|lambda|omega)(?![A-Za-z])"
@@ -110,7 +112,7 @@ class _Converter(latex2sympy2._Latex2Sympy):  # type: ignore[misc]
             return whole + part
         factors = []
         for position in range(i, len(arr)):
-            if position and _starts_with_digit(arr[position]):
+            if position and _two_numbers(arr[position - 1], arr[position]):
                 raise Unreadable("two numbers side by side")
             factor = self.convert_postfix(arr[position])
             if isinstance(factor, list):  # a derivative, of all that follows
@@ -160,12 +162,14 @@ def _to_latex(text: str) -> str:
         raise Unreadable("characters of no expression")
     if _depth(text) > MAX_DEPTH:
         raise Unreadable("too deep")
+    text = _INVERSE.sub(r"\1_{inv}", text)
     text = _SYNONYM.sub(lambda m: _SYNONYMS[m[0]] + " ", text)
     text = _REPEATING.sub(_repeating_fraction, text)
     text = text.replace("**", "^").replace("*", r"\cdot ")
     text = _NAMES.sub(lambda m: _NAMES_AFTER_LETTERS.get(m[1], rf"\{m[1]} "), text)
     if _WORD.search(_COMMAND.sub(" ", _TEXT_COMMAND.sub(" ", _ENVIRONMENT.sub(" ", text)))):
         raise Unreadable("words")
+    text = _CAPITAL_I.sub(r"\\mathit{I}", text)
     text = _braced(text, "^")
     text = _braced(text, r"\sqrt ")
     text = _braced(text, r"\sqrt")
@@ -232,8 +236,9 @@ def _is_mixed(arr: Any) -> bool:
     return whole.isdigit() and re.fullmatch(r"\\frac\{\d+\}\{\d+\}", part) is not None
 
 
-def _starts_with_digit(postfix: Any) -> bool:
-    return postfix.getText()[:1] in set("0123456789.")
+def _two_numbers(one: Any, other: Any) -> bool:
+    """Whether a digit follows a digit, with no sign between the numbers."""
+    return one.getText()[-1:].isdigit() and other.getText()[:1] in set("0123456789.")
 
 
 def _with_constants(tree: Any) -> Any:
