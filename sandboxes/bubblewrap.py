@@ -127,7 +127,7 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
         *("--clearenv", "--setenv", "PYTHONHASHSEED", "0", "--setenv", "LANG", "C.UTF-8"),
         "--",
         str(Path(sys.executable).resolve()),
-        *("-I", "-S", "-B", "-X", "utf8"),
+        *("-s", "-P", "-S", "-B", "-X", "utf8"),  # not -I, which would ignore the fixed hash seed
         *(
             "-c",
             f"import sys; sys.path.insert(0, {LIBRARY!r}); from sandboxes.runner.zygote import main; sys.exit(main())",
