@@ -16,6 +16,7 @@ _AGREEMENT = sympy.Float("1e-20", 30)
 _CANCELLED_DIGITS = 4000
 _CANCELLED_DIGITS_AT_POINTS = 300
 _ENOUGH_POINTS = 3
+_PLENTY_OF_POINTS = 8
 _DEEP_POINTS = 1
 
 # Small and large, of both signs, never special: no integers, no simple fractions.
@@ -69,6 +70,8 @@ def proportional(one: Any, other: Any) -> int:
             return 0
         if right != 0:
             ratios.append((left / right).evalf(_DIGITS))
+        if len(ratios) > _PLENTY_OF_POINTS:
+            break
         if len(ratios) > 1 and not _agree(ratios[0], ratios[-1]):
             return 0
     if len(ratios) < _ENOUGH_POINTS or not _is_real(ratios[0]):
@@ -139,6 +142,8 @@ def _compare_at_points(one: Any, other: Any) -> bool | None:
         comparable = is_complex or (_is_real(left) and _is_real(right))
         if _agree(left, right):
             agreed += 1
+            if agreed > _PLENTY_OF_POINTS:
+                return True
             if agreed <= _DEEP_POINTS and not _cancel(one, other, values, _CANCELLED_DIGITS_AT_POINTS):
                 return False
         elif comparable and not _cancel(one, other, values, _CANCELLED_DIGITS_AT_POINTS):

@@ -20,6 +20,7 @@ _installed_version = importlib.metadata.version
 importlib.metadata.version = _antlr_version
 try:
     import sympy
+    from antlr4 import PredictionMode  # type: ignore[import-untyped]
     from latex2sympy2_extended import latex2sympy2
     from latex2sympy2_extended.latex2sympy2 import ConversionConfig
 finally:
@@ -84,6 +85,14 @@ class Unreadable(Exception):
 class _Converter(latex2sympy2._Latex2Sympy):  # type: ignore[misc]
     """The converter from parse tree to sympy, exact about numbers."""
 
+    prediction = PredictionMode.LL
+
+    def create_parser(self, latex_str: str) -> Any:
+        """Return the parser, in the prediction mode that was asked for."""
+        parser = super().create_parser(latex_str)
+        parser._interp.predictionMode = self.prediction
+        return parser
+
     def parse_number(self, text: str) -> Any:
         """Return the exact rational of a number token."""
         text = text.replace(",", "").replace("E", "e")
@@ -142,7 +151,7 @@ def read_expression(text: str) -> Any:
     """
     latex = _to_latex(text)
     try:
-        tree = _Converter(None, is_real=True, config=ConversionConfig(lowercase_symbols=False)).parse(latex)
+        tree = _parse(latex)
     except (MemoryError, Unreadable):
         raise
     except Exception as failure:  # the parser raises bare Exception, and the converter anything
@@ -150,6 +159,19 @@ def read_expression(text: str) -> Any:
     if not isinstance(tree, sympy.Expr | sympy.MatrixBase | sympy.MatrixExpr):
         raise Unreadable(f"a {type(tree).__name__} is no expression")
     return _with_constants(tree)
+
+
+def _parse(latex: str) -> Any:
+    """Parse with the fast prediction, which either gives what the full one does or fails, then with the full one."""
+    converter = _Converter(None, is_real=True, config=ConversionConfig(lowercase_symbols=False))
+    converter.prediction = PredictionMode.SLL
+    try:
+        return converter.parse(latex)
+    except (MemoryError, Unreadable):
+        raise
+    except Exception:  # anything, as above; what fails for another reason fails again
+        converter.prediction = PredictionMode.LL
+        return converter.parse(latex)
 
 
 def _to_latex(text: str) -> str:
