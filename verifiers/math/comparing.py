@@ -174,12 +174,14 @@ class Comparison:
             return not _is_closed(value) and self._equations(reference, answer)
         if value is not None:
             if isinstance(answer, Relation):
-                return not _is_closed(value) and self._equations(reference, answer)
+                return (not _is_closed(value) and self._equations(reference, answer)) or self._inequalities(
+                    value, answer
+                )
             return self.equal(value, answer)
         if answer_value is not None:
-            return self._equations(reference, answer) or (
-                not isinstance(reference, Relation) and self.equal(reference, answer_value)
-            )
+            if isinstance(reference, Relation):
+                return self._equations(reference, answer) or self._inequalities(reference, answer_value)
+            return self._equations(reference, answer) or self.equal(reference, answer_value)
         return self._equations(reference, answer) or self._inequalities(reference, answer)
 
     def _equations(self, reference: Node, answer: Node) -> bool:

@@ -54,8 +54,6 @@ def compare(argument: dict[str, Any]) -> dict[str, Any]:
         `reference`: position, in both lists together, of one that cannot be read, with `problem`; or `equal` (bool);
         or `answer`: `unreadable`, with `problem`; or `read`: True when there was no answer.
     """
-    sys.set_int_max_str_digits(0)
-    sys.setrecursionlimit(3000)
     references: list[Node] = []
     for position, text in enumerate([*argument["references"], *argument["unmatched"]]):
         try:
@@ -91,6 +89,8 @@ def _decide(comparison: Comparison, references: list[Node], answer: Node) -> dic
 
 def _warm_up() -> None:
     """Fill the parser's tables and sympy's caches, which every forked child then shares."""
+    sys.set_int_max_str_digits(0)  # the length of a text bounds its numbers, the child's CPU time all others
+    sys.setrecursionlimit(3000)  # the parser takes some thirty frames for a pair of brackets
     for text in _WARM_UP:
         node = read(text)
         Comparison().equal(node, read("1+" + text if text[0] in "0123456789f(" else text))

@@ -37,13 +37,14 @@ _ANSWER_LIKE = re.compile(r"[-+−–]?[$€£¥\\(\[{.\d]|[A-Za-z](?![A-Za-z])|
 
 _PHRASE = re.compile(
     r"(?:(?:final\s{1,3}|correct\s{1,3}|right\s{1,3})?\banswers?\b(?:\s{1,3}(?:to|of|for)\s[^\n.:]{1,120}?)?\**"
-    r"(?:\s{0,3}(?:is|are|was|would\s{1,2}be|=|:)\**){1,2}|最终答案[是为：:]{1,2}|答案[是为：:]{1,2}|正答[はは：:]{1,2}"
+    r"(?:\s{0,3}(?:is|are|was|would\s{1,2}be|=|:)\**){1,2}|最终答案[是为：:]{1,2}|答案[是为：:]{1,2}|正答[は：:]{1,2}"
     r"|(?:정답|답)(?:은|:|：))\s{0,4}",
     re.IGNORECASE,
 )
 _MATH_OPENING = {"$$": "$$", "$": "$", r"\(": r"\)", r"\[": r"\]", "**": "**"}
 _SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|\n|입니다|이다")
 _AFTERTHOUGHT = re.compile(r",?\s(?:because|since|as|so|which|where|when|after|given)\s", re.IGNORECASE)
+_MORE_FORMULAS = re.compile(r"\s{0,3}(?:,|and|or|\\text)\s{0,3}\$")
 _MAX_PHRASE = 4000
 
 _NUMBER = re.compile(
@@ -158,33 +159,40 @@ def _inside(content: str) -> str:
 def _markers(text: str, _form: FormatSpec) -> list[str]:
     """Return what follows `####` or `A:` on a line, up to where an invented next problem starts."""
     found: list[str] = []
-    first_end = 0
+    searched = 0
     for match in _MARKER.finditer(text):
-        if found and _NEXT_PROBLEM.search(text, first_end, match.start()):
+        if found and _NEXT_PROBLEM.search(text, searched, match.start()):
             break
+        searched = match.end()
         answer = match["answer"].strip().strip("*").strip()
         if _ANSWER_LIKE.match(answer):
             found.append(answer)
-            first_end = match.end()
     return found
 
 
 def _phrases(text: str, _form: FormatSpec) -> list[str]:
-    return [answer for match in _PHRASE.finditer(text) if (answer := _phrase_answer(text, match.end()))]
+    """Return what answer phrases are followed by, each up to the next phrase."""
+    matches = list(_PHRASE.finditer(text))
+    starts = [match.start() for match in matches[1:]] + [len(text)] * bool(matches)
+    answers = [
+        _phrase_answer(text, match.end(), min(following, match.end() + _MAX_PHRASE))
+        for match, following in zip(matches, starts, strict=True)
+    ]
+    return [answer for answer in answers if answer]
 
 
-def _phrase_answer(text: str, start: int) -> str:
-    """Return what an answer phrase is followed by: one formula, or the rest of the sentence."""
-    opening = next((sign for sign in _MATH_OPENING if text.startswith(sign, start)), None)
+def _phrase_answer(text: str, start: int, end: int) -> str:
+    """Return the one formula, or the rest of the sentence, that follows an answer phrase."""
+    opening = next((sign for sign in _MATH_OPENING if text.startswith(sign, start, end)), None)
     if opening is not None:
         inner = start + len(opening)
-        end = text.find(_MATH_OPENING[opening], inner, inner + _MAX_PHRASE)
-        rest = text[end + len(opening) : end + len(opening) + 40] if end >= 0 else ""
+        close = text.find(_MATH_OPENING[opening], inner, end)
+        rest = text[close + len(opening) : min(end, close + len(opening) + 40)] if close >= 0 else ""
         # `$18` alone is money; `$2$ and $3$` is more than one formula.
-        if end >= 0 and not re.match(r"\s*(?:,|and|or|\\text)\s*\$", rest):
-            return unbox(text[inner:end].strip())
-    stop = _SENTENCE_END.search(text, start, start + _MAX_PHRASE)
-    sentence = text[start : stop.start() if stop else start + _MAX_PHRASE]
+        if close >= 0 and not _MORE_FORMULAS.match(rest):
+            return unbox(text[inner:close].strip())
+    stop = _SENTENCE_END.search(text, start, end)
+    sentence = text[start : stop.start() if stop else end]
     return unbox(_AFTERTHOUGHT.split(sentence, maxsplit=1)[0].strip().strip("*").strip())
 
 

@@ -49,6 +49,7 @@ _FRAC_BRACE_DIGIT = re.compile(r"(\\frac ?\{[^{}]*\}) ?([A-Za-z\d])")
 _SQRT_DIGIT = re.compile(r"\\sqrt ?(\[[^\[\]]{1,20}\])? ?(\d|[A-Za-z])")
 _LOG_DIGIT = re.compile(r"\\log ?_ ?(\d)(?=\d)")
 _PRIMES = re.compile(r"(?<=[A-Za-z)}])'{1,3}|\^ ?\{ ?(?:\\prime ?){1,3}\}|\^ ?\\prime")
+_MIXED = re.compile(r"^([-+]? ?\d+) +(\d+) ?/ ?(\d+)$")
 _CAPITAL_I = re.compile(r"(?<![A-Za-z\\{])I(?![A-Za-z])|(?<=\{)I(?=[^A-Za-z])")  # a current or an interval, not i
 _INVERSE = re.compile(r"^ ?([A-Za-z]) ?\^ ?\{ ?- ?1 ?\} ?(?=\([A-Za-z]\)$)")
 _NAMES = re.compile(
@@ -184,6 +185,7 @@ def _to_latex(text: str) -> str:
         raise Unreadable("characters of no expression")
     if _depth(text) > MAX_DEPTH:
         raise Unreadable("too deep")
+    text = _MIXED.sub(r"\1\\frac{\2}{\3}", text)
     text = _INVERSE.sub(r"\1_{inv}", text)
     text = _SYNONYM.sub(lambda m: _SYNONYMS[m[0]] + " ", text)
     text = _REPEATING.sub(_repeating_fraction, text)

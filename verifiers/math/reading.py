@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
+
 from verifiers.math.leaves import Unreadable, read_expression
 
 MAX_ITEMS = 200
@@ -206,7 +208,10 @@ def _closes_last(tokens: list[re.Match[str]]) -> bool:
 def _read_value(text: str) -> Value:
     match = _DECIMAL.fullmatch(text)
     rounded = match is not None and len((match[1] + match[2]).lstrip("0")) >= _ROUNDED_DIGITS
-    return Value(read_expression(text), len(match[2]) if match and rounded else None)
+    expression = read_expression(text)
+    if expression.has(sympy.nan, sympy.zoo):
+        raise Unreadable("no value")
+    return Value(expression, len(match[2]) if match and rounded else None)
 
 
 def _split(text: str, separators: set[str]) -> tuple[list[str], list[str]]:
