@@ -31,6 +31,8 @@ class Comparison:
             return self._relations(reference, answer)
         if isinstance(reference, Group) and _lists_relations(reference):
             return self._lists(reference, answer)
+        if isinstance(reference, Union) and isinstance(answer, Group) and _lists_relations(answer):
+            return self._as_union(answer, reference)
         if isinstance(reference, Value) and isinstance(answer, Value):
             return self._values(reference, answer)
         if isinstance(reference, Constant) or isinstance(answer, Constant):
@@ -164,8 +166,6 @@ class Comparison:
         return self._unordered([part for part in parts if part is not None], answer.parts)
 
     def _relations(self, reference: Node, answer: Node) -> bool:  # noqa: PLR0911 - one way for each pair of kinds
-        if isinstance(answer, Group) and _lists_relations(answer) and isinstance(reference, Union):
-            return self._as_union(answer, reference)
         name, value = _assignment(reference)
         answer_name, answer_value = _assignment(answer)
         if value is not None and answer_value is not None:

@@ -49,6 +49,7 @@ _FRAC_BRACE_DIGIT = re.compile(r"(\\frac ?\{[^{}]*\}) ?([A-Za-z\d])")
 _SQRT_DIGIT = re.compile(r"\\sqrt ?(\[[^\[\]]{1,20}\])? ?(\d|[A-Za-z])")
 _LOG_DIGIT = re.compile(r"\\log ?_ ?(\d)(?=\d)")
 _PRIMES = re.compile(r"(?<=[A-Za-z)}])'{1,3}|\^ ?\{ ?(?:\\prime ?){1,3}\}|\^ ?\\prime")
+_E_NOTATION = re.compile(r"^([-+]?(?:\d+\.\d*(?=e)|\d+(?=e\+?\d)))e([-+]?\d{1,4})$")
 _MIXED = re.compile(r"^([-+]? ?\d+) +(\d+) ?/ ?(\d+)$")
 _CAPITAL_I = re.compile(r"(?<![A-Za-z\\{])I(?![A-Za-z])|(?<=\{)I(?=[^A-Za-z])")  # a current or an interval, not i
 _INVERSE = re.compile(r"^ ?([A-Za-z]) ?\^ ?\{ ?- ?1 ?\} ?(?=\([A-Za-z]\)$)")
@@ -105,6 +106,9 @@ class _Converter(latex2sympy2._Latex2Sympy):  # type: ignore[misc]
 
     def convert_atom(self, atom: Any) -> Any:
         """Convert an atom; a percentage is its value."""
+        number = atom.number_subexpr()
+        if number and number.subexpr():  # digits in another base: a name for something, not the number they look like
+            return sympy.Symbol(re.sub(r"[\s{}]", "", number.getText()), real=True)
         if atom.PERCENT_NUMBER():
             return self.parse_number(re.sub(r"[\\%,\s]", "", atom.PERCENT_NUMBER().getText())) / 100
         return super().convert_atom(atom)
@@ -112,6 +116,16 @@ class _Converter(latex2sympy2._Latex2Sympy):  # type: ignore[misc]
     def convert_binom(self, binom: Any) -> Any:
         """Convert without evaluating, so that a huge one costs nothing."""
         return sympy.binomial(self.convert_expr(binom.upper), self.convert_expr(binom.lower), evaluate=False)
+
+    def convert_func(self, func: Any) -> Any:
+        """Convert a function; an odd root of a negative number is the real one."""
+        if not func.FUNC_SQRT() or not func.root:
+            return super().convert_func(func)
+        base, root = self.convert_expr(func.base), self.convert_expr(func.root)
+        if not root.is_Integer or root % 2 == 0 or base.is_nonnegative:
+            return sympy.Pow(base, sympy.Pow(root, -1), evaluate=False)
+        power = sympy.Pow(sympy.Abs(base), sympy.Pow(root, -1), evaluate=False)
+        return sympy.Mul(sympy.sign(base), power, evaluate=False)
 
     def convert_postfix_list(self, arr: Any, i: int = 0) -> Any:
         r"""Convert a product without signs between its factors; only `2\frac{1}{2}` is a sum."""
@@ -185,6 +199,7 @@ def _to_latex(text: str) -> str:
         raise Unreadable("characters of no expression")
     if _depth(text) > MAX_DEPTH:
         raise Unreadable("too deep")
+    text = _E_NOTATION.sub(r"\1E\2", text)
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", text)
     text = _INVERSE.sub(r"\1_{inv}", text)
     text = _SYNONYM.sub(lambda m: _SYNONYMS[m[0]] + " ", text)
@@ -198,6 +213,8 @@ def _to_latex(text: str) -> str:
     text = _braced(text, r"\sqrt ")
     text = _braced(text, r"\sqrt")
     text = _PRIMES.sub(lambda m: "_{" + "p" * max(1, m[0].count("'") + m[0].count("prime")) + "}", text)
+    if "'" in text:
+        raise Unreadable("a quote")
     text = _LOG_DIGIT.sub(r"\\log_{\1} ", text)
     text = _SQRT_DIGIT.sub(r"\\sqrt\1{\2}", text)
     text = _FRAC_BRACE_DIGIT.sub(r"\1{\2}", _FRAC_DIGITS.sub(_braced_fraction, text))

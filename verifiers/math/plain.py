@@ -37,6 +37,7 @@ _SCIENTIFIC = re.compile(
     r"(?:\{ ?(?P<exponent>[-+]? ?\d{1,3}) ?\}|(?P<digit>\d))"
 )
 _CLOCK = re.compile(r"(?P<hours>\d{1,2}) ?(?::|\{:\}) ?(?P<minutes>[0-5]\d)(?: ?(?P<half>[aApP])\.?[mM]\.?)?")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LETTER = re.compile(r"(?:\\text ?\{ ?)?[(\[]? ?(?P<letter>[A-Za-z]) ?[)\].:]?(?: ?\})?")
 _CHOICE = re.compile(r"(?:\\text ?\{ ?)?\(? ?(?P<letter>[A-J]) ?(?:[).:]) ?\}?(?= |\\|$).*", re.DOTALL)
 _TEXT = re.compile(r"\\text ?\{(?P<inner>[^{}\\$]*)\}")
@@ -96,7 +97,12 @@ class Written:
     @cached_property
     def read_by_eye(self) -> bool:
         """Whether reading alone shows that it says something: a number, a text or a letter."""
-        return self.number is not None or self.words is not None or self.letter is not None
+        return (
+            self.number is not None
+            or _DATE.fullmatch(self.text) is not None
+            or self.words is not None
+            or self.letter is not None
+        )
 
     @property
     def symbolic(self) -> str:
@@ -123,7 +129,7 @@ def write(text: str, *, ignore_units: bool) -> Written:
     return Written(normalise(text), ignore_units)
 
 
-def decide(reference: Written, answer: Written, relative_tolerance: float | None) -> bool | None:
+def decide(reference: Written, answer: Written, relative_tolerance: float | None) -> bool | None:  # noqa: PLR0911
     """Return whether the answer equals the reference, or None when that takes more than reading.
 
     Never raises; a reference that this cannot read completely leaves the matter undecided.
@@ -132,6 +138,8 @@ def decide(reference: Written, answer: Written, relative_tolerance: float | None
         return answer.words == reference.words
     if reference.letter is not None:
         return _same_letter(reference.letter, answer)
+    if _DATE.fullmatch(reference.text) or _DATE.fullmatch(answer.text):
+        return reference.text == answer.text
     if _CLOCK.fullmatch(reference.text) and _CLOCK.fullmatch(answer.text):
         return _clock(reference.text) == _clock(answer.text)
     expected, given = reference.number, answer.number

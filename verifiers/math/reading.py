@@ -77,10 +77,12 @@ _OPERATORS = {
     r"\in": "in",
     ":=": "=",
     r"\equiv": "=",
+    r"\approx": "=",
 }
+_BARE_NAME = re.compile(r"[A-Za-z](?: ?_ ?(?:\{[A-Za-z0-9 ]{1,10}\}|[A-Za-z0-9]))?")
 _TOKEN = re.compile(
     r"\\begin ?\{[a-z]+\*?\}|\\end ?\{[a-z]+\*?\}|\\[{}]|\\l(?:angle|brace)(?![A-Za-z])|\\r(?:angle|brace)(?![A-Za-z])"
-    r"|\\(?:neq|ne|lt|gt|le|ge|in|equiv|cup|approx|text ?\{ ?(?:and|or) ?\})(?![A-Za-z])|[<>!:]=|[()\[\]{}=<>,;]"
+    r"|\\(?:neq|ne|lt|gt|le|ge|in|equiv|cup|approx|text ?\{ ?(?:and|or) ?\})(?![A-Za-z])|[<>!:]=|[()\[\]{}=<>,;:]"
 )
 _OPENING = {"(": "(", "[": "[", "{": "", r"\{": "{", r"\langle": "(", r"\lbrace": "{"}
 _CLOSING = {")": "(", "]": "[", "}": "", r"\}": "{", r"\rangle": "(", r"\rbrace": "{"}
@@ -136,9 +138,9 @@ def _read_signs(text: str) -> list[Node]:
 
 
 def _read_relation(text: str) -> Node:
-    sides, operators = _split(text, {*_OPERATORS, r"\approx"})
-    if r"\approx" in operators:  # what follows is a rounded value of what was said
-        cut = operators.index(r"\approx")
+    sides, operators = _split(text, set(_OPERATORS))
+    if r"\approx" in operators and not _BARE_NAME.fullmatch(sides[0].strip()):
+        cut = operators.index(r"\approx")  # what follows is a rounded value of what was said
         sides, operators = (sides[: cut + 1], operators[:cut]) if sides[0].strip() else (sides[1:], operators[1:])
     if not operators:
         return _read_union(sides[0])
@@ -154,7 +156,7 @@ def _read_union(text: str) -> Node:
     return Union(tuple(_read_item(part.strip()) for part in parts))
 
 
-def _read_item(text: str) -> Node:
+def _read_item(text: str) -> Node:  # noqa: PLR0911 - one way for each kind
     if not text:
         raise Unreadable("nothing")
     if _ELLIPSIS.fullmatch(text):
@@ -169,6 +171,9 @@ def _read_item(text: str) -> Node:
         return _read_list(_CONJUNCTION.sub(", ", builder["condition"]))
     if text.startswith("{") and _closes_last(_brackets(text)):
         return _read_item(text[1:-1].strip())
+    ratio = _split(text, {":"})[0]
+    if len(ratio) > 2:  # 1:2:3 is no division
+        return Group("(", ":", tuple(_read_item(part.strip()) for part in ratio))
     group = _read_group(text)
     return group if group is not None else _read_value(text)
 

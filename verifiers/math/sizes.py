@@ -38,12 +38,14 @@ def _size(expression: Any) -> _Size:
     return _Size(magnitude, max(bits, widest))
 
 
-def _of_node(expression: Any, inner: list[_Size], widest: float) -> tuple[float, float]:
+def _of_node(expression: Any, inner: list[_Size], widest: float) -> tuple[float, float]:  # noqa: PLR0911
     highest = max(size.magnitude for size in inner)
     if isinstance(expression, sympy.Pow):
         grown = max(inner[0].bits, 1.0) * _value(inner[1])
-        is_reciprocal = expression.base.is_Integer and expression.exp.is_negative
-        return (0.0 if is_reciprocal else grown), grown
+        if not expression.base.is_Integer:
+            return grown, grown
+        exact = inner[0].magnitude * _value(inner[1])
+        return (0.0 if expression.exp.is_negative else exact), exact + 1
     if isinstance(expression, sympy.exp | sympy.sinh | sympy.cosh | sympy.tanh):
         return 1.5 * _value(inner[0]), 1.5 * _value(inner[0])
     if isinstance(expression, sympy.factorial | sympy.gamma | sympy.binomial):
