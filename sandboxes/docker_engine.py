@@ -101,6 +101,7 @@ class DockerSandbox(ZygoteSandbox):
             config.image,
             command=[*START_ZYGOTE, "--incoming", "0", "--outgoing", "1", "--in-container", *profile.modules],
             hostname="sandbox",
+            environment={"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
             user="65532:65532",
             stdin_open=True,
             labels={LABEL: profile.name},

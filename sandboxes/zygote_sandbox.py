@@ -9,7 +9,7 @@ from sandboxes.library import LIBRARY
 from sandboxes.runner import frames
 
 START_ZYGOTE = (
-    *("-I", "-S", "-B", "-X", "utf8", "-c"),
+    *("-s", "-P", "-S", "-B", "-X", "utf8", "-c"),  # not -I, which would ignore the fixed hash seed
     f"import sys; sys.path.insert(0, {LIBRARY!r}); from sandboxes.runner.zygote import main; sys.exit(main())",
 )
 """Arguments that make a Python inside a sandbox the zygote; its own arguments follow."""

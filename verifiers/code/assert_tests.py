@@ -106,7 +106,8 @@ def _details(outcome: Outcome, found: dict[str, Any] | None, options: CodeOption
     if not options.echo_tests:
         return details
     if found["status"] == "ended":
-        details["error"] = printable(error_of(outcome)) if outcome.stderr else "the program ended before the tests did"
+        details["error"] = error_of(outcome) if outcome.stderr else "the program ended before the tests did"
     elif found["message"]:
         details["error"] = found["message"]
-    return details | {name: found[name] for name in ("line", "source", "left", "right") if name in found}
+    where = {name: found[name] for name in ("line", "source", "left", "right") if name in found}
+    return {name: printable(value) if isinstance(value, str) else value for name, value in (details | where).items()}

@@ -180,7 +180,7 @@ class Server:
         if isinstance(value, types.CoroutineType):
             return {"coroutine": number}
         kind = next((word for of, word in _KINDS if isinstance(value, of)), "instance")
-        special = sorted(name for name in FORWARDED if getattr(type(value), f"__{name}__", None) is not None)
+        special = sorted(name for name in FORWARDED if _has_special(type(value), f"__{name}__"))
         return {"object": [number, kind, type(value).__name__, special]}
 
     def _number(self, value: Any) -> int:
@@ -271,6 +271,11 @@ class Server:
 
 def _refuse(value: Any) -> Json:
     raise NotPlainError(type(value).__name__)
+
+
+def _has_special(kind: type, name: str) -> bool:
+    """Whether instances have a special method; looking it up on the class would also find what its metaclass has."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None) is not None
 
 
 def _from_standard_library(body: str) -> Any:

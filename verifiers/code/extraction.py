@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from verifiers.format_tags import END_OF_TURN
+
 Rule = Literal["auto", "last_fence", "first_fence", "raw"]
 
 _PYTHON_TAGS = frozenset({"python", "python3", "py", "py3", "python2"})
@@ -77,14 +79,28 @@ def _find_final(completion: str) -> Program | None:
 
 def _final_part(completion: str) -> tuple[int, int, str]:
     """Return where the answer stands, and what to call it: after the reasoning, inside the last answer tag."""
-    closing = completion.rfind(_THINK_END)
+    end = _before_end_of_turn(completion)
+    closing = completion.rfind(_THINK_END, 0, end)
     start = 0 if closing < 0 else closing + len(_THINK_END)
-    opening = completion.rfind(_ANSWER, start)
+    opening = completion.rfind(_ANSWER, start, end)
     if opening < 0:
-        return start, len(completion), "text"
+        return start, end, "text"
     start = opening + len(_ANSWER)
-    closing = completion.find(_ANSWER_END, start)
-    return start, len(completion) if closing < 0 else closing, "answer"
+    closing = completion.find(_ANSWER_END, start, end)
+    return start, end if closing < 0 else closing, "answer"
+
+
+def _before_end_of_turn(completion: str) -> int:
+    """Return where the completion ends without the end-of-turn tokens that serving stacks leave in the text."""
+    end = len(completion)
+    while True:
+        trimmed = end
+        while trimmed and completion[trimmed - 1].isspace():
+            trimmed -= 1
+        token = next((token for token in END_OF_TURN if completion.endswith(token, 0, trimmed)), None)
+        if token is None:
+            return end
+        end = trimmed - len(token)
 
 
 def _is_lone_closing_fence(completion: str, start: int, blocks: list[_Block]) -> bool:

@@ -35,7 +35,11 @@ MUTABLE = (list, dict, set, bytearray, collections.deque)
 
 
 class NotPlainError(Exception):
-    """The value cannot be sent: too deep, too large, or of a kind that the hook refuses."""
+    """The value cannot be sent."""
+
+
+class OversizeError(NotPlainError):
+    """The value is of a kind that can be sent, but too deep or too large."""
 
 
 class MalformedError(Exception):
@@ -82,9 +86,9 @@ class Encoder:
 
     def _encode_container(self, value: Any) -> Json:
         if id(value) in self._open:
-            raise NotPlainError("the value contains itself")
+            raise OversizeError("the value contains itself")
         if len(self._open) >= MAX_DEPTH:
-            raise NotPlainError(f"the value is nested more than {MAX_DEPTH} deep")
+            raise OversizeError(f"the value is nested more than {MAX_DEPTH} deep")
         if self._track and issubclass(type(value), MUTABLE):
             self._numbers[id(value)] = len(self.containers)
             self.containers.append(value)
@@ -152,7 +156,7 @@ class Encoder:
     def _items(self, items: Iterable[Any], count: int) -> list[Json]:
         self._values += count
         if self._values > MAX_VALUES:
-            raise NotPlainError(f"more than {MAX_VALUES} values")
+            raise OversizeError(f"more than {MAX_VALUES} values")
         held = list(items)
         if not set(map(type, held)) - _FLAT and all(map(_as_itself, held)):
             return held
@@ -184,7 +188,7 @@ class Encoder:
     def _counted(self, items: Iterable[Any], count: int) -> Iterable[Any]:
         self._values += count
         if self._values > MAX_VALUES:
-            raise NotPlainError(f"more than {MAX_VALUES} values")
+            raise OversizeError(f"more than {MAX_VALUES} values")
         return items
 
 
@@ -245,7 +249,9 @@ class Decoder:
             return self._hooks[tag](body)
         try:
             return self._BUILDERS[tag](self, body)
-        except (KeyError, ValueError, TypeError, OverflowError, decimal.DecimalException, ZeroDivisionError):
+        except (MalformedError, MemoryError):
+            raise
+        except Exception:
             raise MalformedError(f"not a value: {tag!r:.40}") from None
 
     def _ref(self, body: Json) -> Any:

@@ -21,6 +21,7 @@ from verifiers.code.plain import (
     Json,
     MalformedError,
     NotPlainError,
+    OversizeError,
     replace_content,
 )
 from verifiers.code.remote import Remote, local_exception, remote_class, stand_in_exception
@@ -53,7 +54,6 @@ class Session:
         """A comparison was computed in the completion's process, or the tests hold what it changed."""
         self.failure: BaseException | None = None
         """What ended the run for good."""
-        self.waiting = False
         self.fresh: dict[int, Any] = {}
         """Arguments that exist only for the call being made, by identity."""
         self.in_assertion = False
@@ -63,6 +63,7 @@ class Session:
         self._released: list[int] = []
         self._functions: list[Callable[..., Any]] = []
         self._function_numbers: dict[int, int] = {}
+        self._coroutines: weakref.WeakKeyDictionary[Any, Remote] = weakref.WeakKeyDictionary()
         self._exceptions: dict[int, type[BaseException]] = {}
         self._callback_depth = 0
         self._deferred: list[tuple[list[Any], Json]] = []
@@ -125,7 +126,10 @@ class Session:
                 "release": self._take_released(),
             }
             self._guarded(lambda: send(self._channel, message))
-        except (NotPlainError, TooLargeError, RecursionError) as refused:
+        except (OversizeError, TooLargeError, RecursionError) as refused:
+            # What grew too large has grown on the completion's answers, unless there was none.
+            self._end(UnreadableResult(str(refused)) if self.asked > 1 else UnsendableError(str(refused)))
+        except NotPlainError as refused:
             self._end(UnsendableError(str(refused)))
         reply = self._guarded(self._reply)
         return self._guarded(lambda: self._take(reply, encoder.containers, live=live, held=held or bool(keywords)))
@@ -185,7 +189,7 @@ class Session:
         keywords = message["kwargs"]
         if type(arguments) is not list or type(keywords) is not list:
             raise Violation("a callback that is none")
-        named = {str(name): decoder.decode(form) for name, form in keywords}
+        named = {str(name): decoder.decode(form) for name, form in map(_pair, keywords)}
         self._callback_depth += 1
         in_assertion, self.in_assertion = self.in_assertion, False
         try:
@@ -198,7 +202,7 @@ class Session:
                 self.failure = failed  # an assertion of the tests, which the completion must not swallow
                 raise
             reply = {"raised": _nearest_builtin(failed)}
-        except Exception as raised:
+        except (Exception, SystemExit) as raised:
             reply = {"raised": _nearest_builtin(raised)}
         finally:
             self._callback_depth -= 1
@@ -210,7 +214,6 @@ class Session:
 
     def _guarded(self, step: Callable[[], Any]) -> Any:
         """Run a step of the exchange; what breaks the exchange is remembered and ends the run."""
-        self.waiting = True
         try:
             return step()
         except MalformedError as malformed:
@@ -219,8 +222,6 @@ class Session:
             if not isinstance(broken, MemoryError) or broken.__dict__.get("assay_origin") is None:
                 self.failure = self.failure or broken
             raise
-        finally:
-            self.waiting = False
 
     def _end(self, failure: BaseException) -> Any:
         self.failure = self.failure or failure
@@ -237,12 +238,14 @@ class Session:
         }
         return Decoder(hooks, known)
 
-    def _describe(self, value: Any) -> Json:
+    def _describe(self, value: Any) -> Json:  # noqa: PLR0911 - one line a kind
         kind = type(value)
         if issubclass(kind, Remote):
             return {"object": value._assay_number}
         if kind is type and "assay_number" in vars(value):
             return {"object": value.assay_number}
+        if kind is types.CoroutineType and value in self._coroutines:
+            return {"object": self._coroutines[value]._assay_number}
         standard = _standard_name(value)
         if standard is not None:
             return {"stdlib": standard}
@@ -299,7 +302,9 @@ class Session:
         async def wait() -> Any:
             return self.ask("await", waited_for)
 
-        return wait()
+        coroutine = wait()
+        self._coroutines[coroutine] = waited_for
+        return coroutine
 
     def _exception_class(self, lineage: Json) -> type[BaseException]:
         return local_exception(lineage, self._exceptions)
@@ -312,6 +317,12 @@ class Session:
         arguments, text, number = decoder.decode(body["args"]), decoder.decode(body["text"]), body["object"]
         remote = None if number is None else self._remote([number, "instance", kind.__name__, []], live=False)
         return stand_in_exception(kind, arguments, str(text), remote)
+
+
+def _pair(entry: Json) -> tuple[Json, Json]:
+    if type(entry) is not list or len(entry) != 2:
+        raise MalformedError("not a pair")
+    return entry[0], entry[1]
 
 
 def _copies(containers: list[Any]) -> list[Any]:

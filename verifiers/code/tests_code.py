@@ -99,6 +99,13 @@ def own_modules(tests: AssertCode) -> dict[str, object]:
     return found
 
 
+def loads(tests: AssertCode, line: int) -> set[str]:
+    """Return the names that the innermost statements around a line load."""
+    around = [n for n in ast.walk(tests.tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
+    shortest = min(around, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)
+    return {node.id for node in ast.walk(shortest) if isinstance(node, ast.Name)} if shortest is not None else set()
+
+
 def unfinished_names(prompt: ast.Module) -> set[str]:
     """Return what a prompt only begins: functions without a body of their own, and classes that have such methods."""
     return {

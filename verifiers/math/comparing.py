@@ -26,7 +26,7 @@ class Comparison:
 
     def equal(self, reference: Node, answer: Node) -> bool:  # noqa: PLR0911 - one way for each kind
         """Whether the answer is the reference, written the same or another way."""
-        reference, answer = _single(reference), _single(answer)
+        reference, answer = _result(_single(reference), answer), _single(answer)
         if isinstance(reference, Relation) or isinstance(answer, Relation):
             return self._relations(reference, answer)
         if isinstance(reference, Group) and _lists_relations(reference):
@@ -186,10 +186,21 @@ class Comparison:
         """Whether two equations of two sides are one times a constant; or a chain ends in the value asked for."""
         if isinstance(answer, Relation) and set(answer.operators) == {"="} and not isinstance(reference, Relation):
             return all(self.equal(reference, side) for side in answer.sides)
+        if self._same_sides(reference, answer):
+            return True
         left, right = _two_sides(reference), _two_sides(answer)
         if left is None or right is None or left[1] != right[1] or left[1] not in {"=", "!="}:
             return False
         return proportional(left[0], right[0]) != 0
+
+    def _same_sides(self, reference: Node, answer: Node) -> bool:
+        """Whether two statements about numbers, such as `cos(0)=1`, are the same side by side."""
+        return (
+            isinstance(reference, Relation)
+            and isinstance(answer, Relation)
+            and reference.operators == answer.operators
+            and self._ordered(reference.sides, answer.sides)
+        )
 
     def _inequalities(self, reference: Node, answer: Node) -> bool:
         interval, other = _interval(reference), _interval(answer)
@@ -223,6 +234,14 @@ def _single(node: Node) -> Node:
     while isinstance(node, Group) and len(node.items) == 1 and node.opening in {"", "{"}:
         node = node.items[0]
     return node
+
+
+def _result(reference: Node, answer: Node) -> Node:
+    """Take a calculation such as `log(100) = 2` for its result where only a value is answered."""
+    if not isinstance(reference, Relation) or isinstance(answer, Relation) or set(reference.operators) != {"="}:
+        return reference
+    is_calculation = _name(reference.sides[0]) is None and all(map(_is_closed, reference.sides))
+    return reference.sides[-1] if is_calculation else reference
 
 
 def _lists_relations(group: Group) -> bool:
@@ -267,11 +286,13 @@ def _name(node: Node) -> str | None:
     if not isinstance(node, Value):
         return None
     expression = node.expression
+    if isinstance(expression, sympy.Pow) and expression.exp == -1:  # the inverse of a matrix that has a name
+        expression = expression.base
     is_name = isinstance(expression, sympy.Symbol | sympy.core.function.AppliedUndef)
     is_product_of_letters = isinstance(expression, sympy.Mul) and all(
         isinstance(factor, sympy.Symbol) for factor in expression.args
     )
-    return sympy.srepr(expression) if is_name or is_product_of_letters else None
+    return sympy.srepr(node.expression) if is_name or is_product_of_letters else None
 
 
 def _symbols(node: Node) -> set[Any]:

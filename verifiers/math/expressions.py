@@ -9,19 +9,20 @@ from typing import Any
 
 import sympy
 
-from verifiers.math.sizes import MAX_BITS, bits
+from verifiers.math.sizes import is_bounded
 
 _DIGITS = 30
 _AGREEMENT = sympy.Float("1e-20", 30)
 _CANCELLED_DIGITS = 4000
-_CANCELLED_DIGITS_AT_POINTS = 1000
+_CANCELLED_DIGITS_AT_POINTS = 300
 _ENOUGH_POINTS = 3
+_PLENTY_OF_POINTS = 8
 _DEEP_POINTS = 1
 
-# Small and large, of both signs, never special: no zero, no integer but 2 and 3, no simple fraction of pi.
+# Small and large, of both signs, never special: no integers, no simple fractions.
 _POINTS = tuple(
     sympy.Rational(top, 1009)
-    for top in (373, 1931, -719, 3251, 97, -2593, 811, 12653, 557, -163, 2018, 7451, 3027, 89, -5417, 641, 31337, 1217)
+    for top in (373, 1931, -719, 3251, 97, -2593, 811, 12653, 557, -163, 2027, 7451, 3041, 89, -5417, 641, 31337, 1217)
 )
 _STRIDES = (1, 5, 7, 11, 13, 17)
 
@@ -30,7 +31,7 @@ def equal_expressions(one: Any, other: Any) -> bool:
     """Whether two expressions have the same value wherever both have a real one."""
     if one == other:
         return not one.has(sympy.nan, sympy.zoo)
-    if bits(one) > MAX_BITS or bits(other) > MAX_BITS:
+    if not is_bounded(one, other):
         return False
     one, other = prepare(one), prepare(other)
     if not one.free_symbols and not other.free_symbols:
@@ -55,7 +56,7 @@ def equal_numbers(one: Any, other: Any) -> bool:
 
 def proportional(one: Any, other: Any) -> int:
     """Return the sign of the constant c with one = c·other, as for two forms of one equation; 0 when there is none."""
-    if bits(one) > MAX_BITS or bits(other) > MAX_BITS:
+    if not is_bounded(one, other):
         return 0
     one, other = prepare(one), prepare(other)
     if one.free_symbols != other.free_symbols:
@@ -68,17 +69,19 @@ def proportional(one: Any, other: Any) -> int:
         if (left == 0) != (right == 0):
             return 0
         if right != 0:
-            ratios.append(left / right)
+            ratios.append((left / right).evalf(_DIGITS))
+        if len(ratios) > _PLENTY_OF_POINTS:
+            break
         if len(ratios) > 1 and not _agree(ratios[0], ratios[-1]):
             return 0
-    if len(ratios) < _ENOUGH_POINTS or not ratios[0].is_real:
+    if len(ratios) < _ENOUGH_POINTS or not _is_real(ratios[0]):
         return 0
-    return 1 if ratios[0] > 0 else -1
+    return 1 if sympy.re(ratios[0]) > 0 else -1
 
 
 def as_rational(expression: Any) -> Any | None:
     """Return the rational number that an expression is, or None."""
-    if expression.free_symbols or bits(expression) > MAX_BITS:
+    if expression.free_symbols or not is_bounded(expression):
         return None
     value = _evaluated(prepare(expression))
     return value if value.is_Rational else None
@@ -86,7 +89,7 @@ def as_rational(expression: Any) -> Any | None:
 
 def approximate(expression: Any, digits: int) -> Any | None:
     """Return a real number's decimal value, or None when the expression is none."""
-    if expression.free_symbols or bits(expression) > MAX_BITS:
+    if expression.free_symbols or not is_bounded(expression):
         return None
     value = prepare(expression).evalf(digits, maxn=_CANCELLED_DIGITS)
     return value if (value.is_Float and value.is_finite) or value.is_Rational else None
@@ -139,9 +142,11 @@ def _compare_at_points(one: Any, other: Any) -> bool | None:
         comparable = is_complex or (_is_real(left) and _is_real(right))
         if _agree(left, right):
             agreed += 1
+            if agreed > _PLENTY_OF_POINTS:
+                return True
             if agreed <= _DEEP_POINTS and not _cancel(one, other, values, _CANCELLED_DIGITS_AT_POINTS):
                 return False
-        elif comparable:
+        elif comparable and not _cancel(one, other, values, _CANCELLED_DIGITS_AT_POINTS):
             return False
     return True if agreed >= _ENOUGH_POINTS else None
 
@@ -170,7 +175,10 @@ def _points(symbols: Any) -> list[dict[Any, Any]]:
 
 def _at(expression: Any, values: dict[Any, Any]) -> Any | None:
     """Return the value at a point, or None where there is no finite one or no sure digit of it."""
-    value = expression.evalf(_DIGITS, subs=values if expression.free_symbols else None)
+    try:
+        value = expression.evalf(_DIGITS, subs=values if expression.free_symbols else None)
+    except (ValueError, ArithmeticError, TypeError):  # a series that diverges there, or a pole
+        return None
     if value.free_symbols or not value.is_number or value.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
         return None
     if value.has(sympy.core.function.AppliedUndef):

@@ -88,6 +88,7 @@ _GREATER = re.compile(r"\\(?:geqslant|geqq|geq|ge)(?![A-Za-z])")
 _FONT = re.compile(r"\\(?:mathbf|mathit|mathsf|boldsymbol|bm|mathnormal)\s?\{\s?([A-Za-z0-9]+)\s?\}")
 _ROMAN_LETTER = re.compile(r"\\(?:mathrm|text|operatorname)\s?\{\s?([eid])\s?\}")
 _NUMBER_IN_TEXT = re.compile(r"\\text\s?\{\s?([-+]?[\d.,/]+)\s?\}")
+_UNIT_QUOTIENT = re.compile(r"(?<=[A-Za-z])\s?\}\s?([/-])\s?\\text\s?\{\s?(?=[A-Za-z])")
 _TEXT_COMMAND = re.compile(r"\\(?:textbf|textit|textrm|textsf|texttt|textnormal|mbox|hbox|mathrm|rm)(?=\s?\{)")
 _WRAPPERS = (
     re.compile(r"\\\((.*)\\\)", re.DOTALL),
@@ -123,6 +124,7 @@ def normalise(text: str) -> str:
     text = _LESS.sub(r"\\le ", _GREATER.sub(r"\\ge ", text))
     text = _FONT.sub(r" \1 ", _ROMAN_LETTER.sub(r" \1 ", text))
     text = _TEXT_COMMAND.sub(r"\\text", text)
+    text = _UNIT_QUOTIENT.sub(r"\1", text)
     text = _NUMBER_IN_TEXT.sub(r"\1", text)
     return " ".join(text.split())
 

@@ -91,7 +91,10 @@ _PLUS_MINUS = re.compile(r"\\(?:pm|mp)(?![A-Za-z])")
 _SETS = {r"\mathbb{R}": "R", r"\mathbb{Z}": "Z", r"\mathbb{N}": "N", r"\mathbb{Q}": "Q", r"\mathbb{C}": "C"}
 _SETS |= {r"\emptyset": "empty", r"\varnothing": "empty", r"\{\}": "empty", r"\{ \}": "empty"}
 _TEXT = re.compile(r"\\text ?\{([^{}\\]*[A-Za-z]{2}[^{}\\]*)\}")
-_BUILDER = re.compile(r"^\\\{(?P<head>[^|:]{1,40}?)(?:\\mid(?![A-Za-z])|\||:)(?P<condition>.*)\\\}$")
+_BUILDER = re.compile(
+    r"^\\\{ ?(?:[A-Za-z](?: ?\\in ?[^|:]{1,30}?)?|\([A-Za-z, ]{1,30}\))"
+    r" ?(?:\\mid(?![A-Za-z])|\||:)(?P<condition>.*)\\\}$"
+)
 
 
 def read(text: str) -> Node:
@@ -161,14 +164,16 @@ def _read_item(text: str) -> Node:
     if match := _TEXT.fullmatch(text):
         return Constant(" ".join(match[1].lower().split()))
     if builder := _BUILDER.match(text):
-        return _read_relation(builder["condition"].strip())
+        return _read_list(_CONJUNCTION.sub(", ", builder["condition"]))
+    if text.startswith("{") and _closes_last(_brackets(text)):
+        return _read_item(text[1:-1].strip())
     group = _read_group(text)
     return group if group is not None else _read_value(text)
 
 
 def _read_group(text: str) -> Node | None:
     """Read brackets around the whole text; None when there are none, or they only hold one expression together."""
-    tokens = [match for match in _TOKEN.finditer(text) if match[0] in _OPENING or match[0] in _CLOSING]
+    tokens = _brackets(text)
     if not tokens or tokens[0].start() != 0 or tokens[-1].end() != len(text) or tokens[0][0] == "{":
         return None
     opening, closing = _OPENING.get(tokens[0][0]), _CLOSING.get(tokens[-1][0])
@@ -184,6 +189,10 @@ def _read_group(text: str) -> Node | None:
     return Group(opening, closing, tuple(node for part in parts for node in _read_signs(part)))
 
 
+def _brackets(text: str) -> list[re.Match[str]]:
+    return [match for match in _TOKEN.finditer(text) if match[0] in _OPENING or match[0] in _CLOSING]
+
+
 def _closes_last(tokens: list[re.Match[str]]) -> bool:
     """Whether the first bracket is closed by the last one and not before."""
     depth = 0
@@ -191,7 +200,7 @@ def _closes_last(tokens: list[re.Match[str]]) -> bool:
         depth += 1 if token[0] in _OPENING else -1
         if depth == 0 and position < len(tokens) - 1:
             return False
-    return depth == 0
+    return depth == 0 and bool(tokens) and tokens[-1].end() == len(tokens[-1].string)
 
 
 def _read_value(text: str) -> Value:

@@ -1,43 +1,60 @@
 """Bounds how large a number an expression can become before anything evaluates it. Runs inside sandboxes only."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 
 MAX_BITS = 200_000.0
 """Larger numbers are not evaluated."""
 
-_SYMBOL_BITS = 16.0
+_SYMBOL_BITS = 5.0  # the points at which expressions are compared lie below 32
 
 
-def bits(expression: Any) -> float:
-    """Return an upper bound of log2 of any number met while evaluating; infinity when it is beyond MAX_BITS."""
+class _Size(NamedTuple):
+    """Upper bounds of one node of an expression."""
+
+    magnitude: float
+    """Of log2 of its absolute value, not below 0."""
+    bits: float
+    """Of the digits of any number met while evaluating it, and of the absolute value of log2 of its value."""
+
+
+def is_bounded(*expressions: Any) -> bool:
+    """Whether evaluating the expressions meets no number of more than MAX_BITS bits."""
+    return all(_size(expression).bits <= MAX_BITS for expression in expressions)
+
+
+def _size(expression: Any) -> _Size:
     if isinstance(expression, sympy.Rational):
-        return float(max(abs(int(expression.p)), int(expression.q)).bit_length())
+        top, bottom = abs(int(expression.p)), int(expression.q)
+        magnitude = math.log2(top) - math.log2(bottom) if top else 0.0
+        return _Size(max(0.0, magnitude), float(max(top, bottom).bit_length()))
     if not getattr(expression, "args", ()):
-        return _SYMBOL_BITS
-    inner = [bits(argument) for argument in expression.args]
-    if max(inner) > MAX_BITS:
-        return math.inf
-    return _bounded(_own_bits(expression, inner))
+        return _Size(_SYMBOL_BITS, _SYMBOL_BITS)
+    inner = [_size(argument) for argument in expression.args]
+    widest = max(size.bits for size in inner)
+    magnitude, bits = _of_node(expression, inner, widest) if widest <= MAX_BITS else (math.inf, math.inf)
+    return _Size(magnitude, max(bits, widest))
 
 
-def _own_bits(expression: Any, inner: list[float]) -> float:
+def _of_node(expression: Any, inner: list[_Size], widest: float) -> tuple[float, float]:
+    highest = max(size.magnitude for size in inner)
     if isinstance(expression, sympy.Pow):
-        return max(inner[0], 1.0) * _magnitude(inner[1]) + inner[1]
+        grown = max(inner[0].bits, 1.0) * _value(inner[1])
+        is_reciprocal = expression.base.is_Integer and expression.exp.is_negative
+        return (0.0 if is_reciprocal else grown), grown
     if isinstance(expression, sympy.exp | sympy.sinh | sympy.cosh | sympy.tanh):
-        return 1.5 * _magnitude(inner[0])
+        return 1.5 * _value(inner[0]), 1.5 * _value(inner[0])
     if isinstance(expression, sympy.factorial | sympy.gamma | sympy.binomial):
-        return _magnitude(inner[0]) * max(inner[0], 1.0)
-    if isinstance(expression, sympy.Add | sympy.Mul):
-        return sum(inner) + len(inner)
-    return max(inner) + 1
+        grown = _value(inner[0]) * max(inner[0].magnitude, 1.0)
+        return grown, grown
+    if isinstance(expression, sympy.Mul):
+        return sum(size.magnitude for size in inner), sum(size.bits for size in inner)
+    if isinstance(expression, sympy.Add):
+        return highest + len(inner), sum(size.bits for size in inner)
+    return highest + 1, widest + 1
 
 
-def _magnitude(bit_count: float) -> float:
-    return 2.0**bit_count if bit_count < 64 else math.inf
-
-
-def _bounded(bit_count: float) -> float:
-    return bit_count if bit_count <= MAX_BITS else math.inf
+def _value(size: _Size) -> float:
+    return 2.0**size.magnitude if size.magnitude < 64 else math.inf

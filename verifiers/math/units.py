@@ -142,14 +142,22 @@ def drop_units(text: str) -> str:
     """Leave out currency, percent and degree signs and known units in text commands, wherever they stand."""
     text = re.sub(_MONEY, " ", text)
     text = re.sub(_CIRCLE, " ", text).replace("%", " ")
-    text = _INNER_TEXT.sub(lambda m: " " if _unit_name(m[1], None, letters=True) else m[0], text)
+    text = _INNER_TEXT.sub(lambda m: " " if _is_unit_of(text[: m.start()], m[1]) else m[0], text)
     return " ".join(text.split())
+
+
+def _is_unit_of(before: str, words: str) -> bool:
+    """Whether the words are a unit, and stand after a quantity rather than as a name of their own."""
+    before = before.rstrip()
+    return (before[-1:].isdigit() or before.endswith((")", "}", r"\pi"))) and bool(
+        _unit_name(words, None, letters=True)
+    )
 
 
 def _unit_name(words: str, power: str | None, *, letters: bool) -> str | None:
     """Return the one name of a unit such as `square feet`, `km/h` or, with `letters`, `m`; None when not known."""
     parts = []
-    given = words.replace("/", " / ").replace("\\", " ").split()
+    given = words.replace("/", " / ").replace("-", " ").replace("\\", " ").split()
     letters = letters or "/" in given or "per" in given
     for word in given:
         if word in _JOINERS:
