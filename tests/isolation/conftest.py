@@ -38,7 +38,7 @@ def start(request: pytest.FixtureRequest) -> Start:
     if request.param == "bubblewrap":
         return lambda profile: BubblewrapSandbox(profile, BubblewrapConfig())
     image = request.getfixturevalue("docker_image")
-    return lambda profile: DockerSandbox(profile, DockerConfig(image=image), PROFILES)
+    return lambda profile: DockerSandbox(profile, DockerConfig(image=image))
 
 
 @pytest.fixture(scope="module")
