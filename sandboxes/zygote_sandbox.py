@@ -5,18 +5,27 @@ from dataclasses import asdict
 from typing import Any
 
 from sandboxes.base import Case, Job, Outcome, SandboxLost, SandboxUnavailable
+from sandboxes.library import LIBRARY
 from sandboxes.runner import frames
 
+START_ZYGOTE = (
+    *("-s", "-P", "-S", "-B", "-X", "utf8", "-c"),  # not -I, which would ignore the fixed hash seed
+    f"import sys; sys.path.insert(0, {LIBRARY!r}); from sandboxes.runner.zygote import main; sys.exit(main())",
+)
+"""Arguments that make a Python inside a sandbox the zygote; its own arguments follow."""
+
+_START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
 _SECONDS_PER_CASE = 0.5  # for setting one up, on a machine with much else to do
 
 
 class ZygoteSandbox(ABC):
-    """A warm sandbox (see `sandboxes.base.Sandbox`); subclasses start and end it."""
+    """A sandbox (see `sandboxes.base.Sandbox`) that is starting, or warm; subclasses start and end it."""
 
     def __init__(self, read: frames.Read, write: frames.Write) -> None:
         self._read = read
         self._write = write
+        self._is_warm = False
 
     @abstractmethod
     def set_timeout(self, seconds: float) -> None:
@@ -30,13 +39,15 @@ class ZygoteSandbox(ABC):
     def close(self) -> None:
         """See `sandboxes.base.Sandbox.close`."""
 
-    def check(self, seconds: float) -> None:
-        """Run a first, tiny job.
+    def wait_until_warm(self) -> None:
+        """Run a first, tiny job, unless that was done; it waits until the zygote has loaded what it preloads.
 
         Raises:
             SandboxUnavailable: no right answer came in time. The sandbox is closed.
         """
-        self.set_timeout(seconds)
+        if self._is_warm:
+            return
+        self.set_timeout(_START_SECONDS)
         job = Job(guest="sandboxes.runner.probe:answer", cases=[Case(argument="ready")])
         try:
             (outcome,) = self._exchange(job)
@@ -47,9 +58,11 @@ class ZygoteSandbox(ABC):
         if not isinstance(outcome.result, dict) or outcome.result.get("argument") != "ready":
             self.close()
             raise SandboxUnavailable(f"the sandbox gave a wrong answer to its first job: {outcome}")
+        self._is_warm = True
 
     def run(self, job: Job) -> list[Outcome]:
         """See `sandboxes.base.Sandbox.run`."""
+        self.wait_until_warm()
         if job.driver is not None and len(job.cases) != 1:
             raise ValueError("a job with a driver has one case: what its driver found must not reach another guest")
         self.set_timeout((job.limits.wall_seconds + _SECONDS_PER_CASE) * len(job.cases) + _GRACE_SECONDS)

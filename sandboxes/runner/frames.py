@@ -75,15 +75,15 @@ class DescriptorEnd:
     """An end of the channel that is a pair of descriptors, which may be the same."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
-        self._incoming = incoming
-        self._outgoing = outgoing
+        self.incoming = incoming
+        self.outgoing = outgoing
 
     def read(self, size: int) -> bytes:
         """See `Read`."""
-        return os.read(self._incoming, size)
+        return os.read(self.incoming, size)
 
     def write(self, data: bytes) -> None:
         """See `Write`."""
         view = memoryview(data)
         while view:
-            view = view[os.write(self._outgoing, view) :]
+            view = view[os.write(self.outgoing, view) :]

@@ -9,7 +9,8 @@ CLONE_NEWIPC = 0x0800_0000
 CLONE_NEWUSER = 0x1000_0000
 CLONE_NEWPID = 0x2000_0000
 
-MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_REMOUNT, MS_BIND, MS_REC = 32, 4096, 16384
 MNT_DETACH = 2
 
 _PR_SET_PDEATHSIG = 1
@@ -72,6 +73,12 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 def unmount(target: str) -> None:
     """Detach the file system mounted at a path."""
     _check(_libc.umount2(target.encode(), MNT_DETACH), f"umount {target}")
+
+
+def pivot_root(new: str, old: str) -> None:
+    """Make a mounted folder the root, and put the old root at a folder in it."""
+    number = {"x86_64": 155, "aarch64": 41}[os.uname().machine]
+    _check(_libc.syscall(number, new.encode(), old.encode()), "pivot_root")
 
 
 def drop_bounding_set() -> None:

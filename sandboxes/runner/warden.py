@@ -17,7 +17,7 @@ from sandboxes.runner import linux
 from sandboxes.runner.child import DRIVER_UID, GUEST_UID, WORK_FOLDER, Descriptors, run_child
 from sandboxes.runner.frames import DescriptorEnd, receive, send
 from sandboxes.runner.seccomp import SystemCallFilters
-from sandboxes.runner.watch import Watch, Watched
+from sandboxes.runner.watch import HostGone, Watch, Watched
 
 HOST_CLOSED = 3
 """Exit code that says the host is gone."""
@@ -42,6 +42,8 @@ def run_job(host: DescriptorEnd, system_calls: SystemCallFilters, *, separate_ui
             outcomes.append(Case(host, job, case, system_calls, separate_uids=separate_uids).run())
             if job["stop_after_failure"] and (outcomes[-1]["exit_code"] != 0 or outcomes[-1]["limit"]):
                 break
+    except HostGone:
+        return HOST_CLOSED
     except (SetUpError, OSError) as error:
         send(host.write, {"fault": f"{type(error).__name__}: {error}"})
         return 1
@@ -78,7 +80,7 @@ class Case:
             linux.unmount(WORK_FOLDER)
 
     def _run(self) -> dict[str, Any]:
-        watch = Watch(self._limits, time.monotonic())
+        watch = Watch(self._limits, time.monotonic(), self._host.incoming)
         driver = self._job["driver"]
         with contextlib.ExitStack() as open_until_end:
             guest_end = driver_end = None

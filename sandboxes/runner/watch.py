@@ -17,6 +17,10 @@ _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 _SIGNAL_LIMITS: dict[int, str] = {signal.SIGXCPU: "cpu_timeout", signal.SIGXFSZ: "file_size"}
 
 
+class HostGone(Exception):
+    """The host closed its end in the middle of a job: whatever is still running, nobody waits for it."""
+
+
 class Watched:
     """A process of the case, what it wrote so far and how it ended."""
 
@@ -52,8 +56,9 @@ class Watched:
 class Watch:
     """Runs the event loop of one case."""
 
-    def __init__(self, limits: dict[str, float], started: float) -> None:
+    def __init__(self, limits: dict[str, float], started: float, host: int) -> None:
         self._limits = limits
+        self._host = host
         self._started = started
         self.guest: Watched
         self.driver: Watched | None = None
@@ -66,14 +71,21 @@ class Watch:
         self._inherited = _usage(os.getpid())[1]
 
     def run(self) -> None:
-        """Watch until every process of the case has ended, by itself or by a bound."""
+        """Watch until every process of the case has ended, by itself or by a bound.
+
+        Raises:
+            HostGone: the host did not wait for it.
+        """
         alive = [self.guest] + ([self.driver] if self.driver else [])
+        self._poll.register(self._host, 0)  # only its end is of interest: what it sends is for the driver
         for watched in alive:
             for descriptor in (watched.pidfd, *watched.output):
                 self._poll.register(descriptor, select.POLLIN)
                 self._owner[descriptor] = watched
         while alive:
             for descriptor, _ in self._poll.poll(self._timeout_ms(alive)):
+                if descriptor == self._host:
+                    raise HostGone
                 watched = self._owner[descriptor]
                 if watched.status is not None:
                     continue  # drained and unregistered earlier in this round

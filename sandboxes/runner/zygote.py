@@ -13,6 +13,7 @@ import traceback
 from sandboxes.runner import linux, probe
 from sandboxes.runner.child import DRIVER_UID, GUEST_UID, WORK_FOLDER, bound_for_all
 from sandboxes.runner.frames import DescriptorEnd
+from sandboxes.runner.root import enter_own_root
 from sandboxes.runner.seccomp import SystemCallFilters
 from sandboxes.runner.warden import run_job
 
@@ -47,8 +48,9 @@ def main() -> int:
     if separate_uids:
         _leave_root(options.base_uid)
         _become_first_process()
-    elif options.make_user_namespace:
+    elif options.in_container:
         _enter_user_namespace()
+        enter_own_root(os.path.realpath(sys.executable))
         _become_first_process()
     # Process 1 is deaf to signals it has no handler for, and Python handles this one.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -77,7 +79,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--outgoing", type=int, required=True, help="descriptor to write outcomes to")
     parser.add_argument("--base-uid", type=int, help="first of three host uids to use when started as root")
     parser.add_argument(
-        "--make-user-namespace", action="store_true", help="started as an unprivileged user, without one"
+        "--in-container", action="store_true", help="make a user namespace and a root: the engine made neither"
     )
     parser.add_argument("modules", nargs="*")
     return parser.parse_args()

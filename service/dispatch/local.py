@@ -82,8 +82,7 @@ class LocalDispatcher:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._config = frames.WorkerConfig(
-            bwrap=settings.bwrap,
-            sandbox_recycle_jobs=settings.sandbox_recycle_jobs,
+            sandboxes=settings.sandbox_config(),
             warm_verifiers=tuple(REGISTRY) if settings.warm_verifiers is None else settings.warm_verifiers,
             log_level=settings.log_level,
         )

@@ -8,19 +8,13 @@ from pathlib import Path
 import pytest
 
 from sandboxes.base import Case, Job, Limits, Profile
-from sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox
+from sandboxes.zygote_sandbox import ZygoteSandbox
 from tests.isolation.attempt_cells import Attempt, read_attempts
 
 ATTEMPTS = read_attempts()
+PROFILE = Profile("isolation", ())
 LIMITS = Limits(cpu_seconds=1.0, wall_seconds=4.0, memory_bytes=256 << 20, processes=24, open_files=64)
 ALLOWED_ROOT = ["assay", "dev", "lib", "lib64", "proc", "tmp", "usr", "work", "root", "opt", "home"]
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[BubblewrapSandbox]:
-    warm = BubblewrapSandbox(Profile("isolation", ()), BubblewrapConfig())
-    yield warm
-    warm.close()
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +63,7 @@ def test_there_are_enough_attempts() -> None:
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda a: f"{a.file}: {a.name}")
-def test_attempt_is_held(attempt: Attempt, sandbox: BubblewrapSandbox, host: dict[str, object]) -> None:
+def test_attempt_is_held(attempt: Attempt, sandbox: ZygoteSandbox, host: dict[str, object]) -> None:
     job = Job(guest="sandboxes.runner.probe:run_source", cases=[Case(argument=attempt.source(host))], limits=LIMITS)
     (outcome,) = sandbox.run(job)
     said = (outcome.stdout + outcome.stderr).decode(errors="replace")[-2000:]

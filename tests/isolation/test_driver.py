@@ -1,12 +1,11 @@
 """What a guest can do to the driver beside it: nothing but talk over the channel, or spoil its own result."""
 
 import secrets
-from collections.abc import Iterator
 
 import pytest
 
 from sandboxes.base import Case, Job, Limits, Outcome, Profile
-from sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox
+from sandboxes.zygote_sandbox import ZygoteSandbox
 
 PROFILE = Profile("roles", ("tests.isolation.roles",))
 
@@ -64,14 +63,7 @@ channel.sendall(repr([n for n, is_socket in extra if is_socket]).encode())
 """
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[BubblewrapSandbox]:
-    warm = BubblewrapSandbox(PROFILE, BubblewrapConfig())
-    yield warm
-    warm.close()
-
-
-def run(sandbox: BubblewrapSandbox, source: str, secret: str = "", **limits: float) -> Outcome:
+def run(sandbox: ZygoteSandbox, source: str, secret: str = "", **limits: float) -> Outcome:
     (outcome,) = sandbox.run(
         Job(
             guest="tests.isolation.roles:guest",
@@ -89,7 +81,7 @@ def heard(outcome: Outcome) -> str:
     return str(outcome.result["heard"])
 
 
-def test_an_honest_guest_is_heard(sandbox: BubblewrapSandbox) -> None:
+def test_an_honest_guest_is_heard(sandbox: ZygoteSandbox) -> None:
     outcome = run(sandbox, "channel.sendall(b'hello'); print(channel.recv(9))", "s")
     assert outcome.result == {"heard": "hello", "kept": "s"}
     assert outcome.stdout == b"b'5\\n'\n"
@@ -98,7 +90,7 @@ def test_an_honest_guest_is_heard(sandbox: BubblewrapSandbox) -> None:
 @pytest.mark.parametrize(
     "source", [SCAN_OWN_MEMORY, SCAN_OBJECTS, LOOK_INTO_PROCESSES], ids=["memory", "objects", "proc"]
 )
-def test_the_drivers_secret_is_out_of_reach(sandbox: BubblewrapSandbox, source: str) -> None:
+def test_the_drivers_secret_is_out_of_reach(sandbox: ZygoteSandbox, source: str) -> None:
     for _ in range(3):  # also not by what an earlier job left
         secret = f"SECRET-{secrets.token_hex(16)}"
         outcome = run(sandbox, source, secret)
@@ -109,12 +101,12 @@ def test_the_drivers_secret_is_out_of_reach(sandbox: BubblewrapSandbox, source: 
         assert outcome.result["kept"] == secret
 
 
-def test_the_memory_scan_would_find_a_secret(sandbox: BubblewrapSandbox) -> None:
+def test_the_memory_scan_would_find_a_secret(sandbox: ZygoteSandbox) -> None:
     own = "mine = bytes.fromhex('" + b"SECRET-".hex() + "') + b'0' * 32\n"
     assert "SECRET-" + "0" * 32 in heard(run(sandbox, own + SCAN_OWN_MEMORY))
 
 
-def test_only_the_channel_is_a_socket(sandbox: BubblewrapSandbox) -> None:
+def test_only_the_channel_is_a_socket(sandbox: ZygoteSandbox) -> None:
     assert heard(run(sandbox, DESCRIPTORS)) == "[]"
 
 
@@ -136,7 +128,7 @@ def test_only_the_channel_is_a_socket(sandbox: BubblewrapSandbox) -> None:
     ],
     ids=["kill", "stop", "kill all", "exit", "close", "an heir holds the channel"],
 )
-def test_a_guest_spoils_only_its_own_result(sandbox: BubblewrapSandbox, source: str) -> None:
+def test_a_guest_spoils_only_its_own_result(sandbox: ZygoteSandbox, source: str) -> None:
     outcome = run(sandbox, source, "kept", wall_seconds=2.0)
     if outcome.returned:
         assert outcome.result == {"heard": "", "kept": "kept"}
@@ -145,6 +137,6 @@ def test_a_guest_spoils_only_its_own_result(sandbox: BubblewrapSandbox, source: 
     assert run(sandbox, "channel.sendall(b'x')").returned
 
 
-def test_one_driver_job_is_one_case(sandbox: BubblewrapSandbox) -> None:
+def test_one_driver_job_is_one_case(sandbox: ZygoteSandbox) -> None:
     with pytest.raises(ValueError, match="one case"):
         sandbox.run(Job(guest="a:b", driver="c:d", cases=[Case(), Case()]))

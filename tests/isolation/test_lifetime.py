@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import docker
 import pytest
 
 from sandboxes.base import Case, Job, Limits, Profile, SandboxLost, SandboxUnavailable
@@ -105,9 +106,35 @@ def test_killing_the_owner_ends_the_sandbox(busy: bool) -> None:
         assert not wait_until_gone(started, 5.0)
 
 
+def test_killing_the_owner_ends_the_container(docker_image: str) -> None:
+    """With docker nothing of ours is a child of the owner; the container ends because its input does."""
+    program = (
+        "from sandboxes.base import *; from sandboxes.docker_engine import *\n"
+        f"s = DockerSandbox(Profile('isolation', ()), DockerConfig(image={docker_image!r}))\n"
+        "print(s._container, flush=True)\n"
+        "s.run(Job(guest='sandboxes.runner.probe:run_source', cases=[Case(argument='import time; time.sleep(600)')],\n"
+        "          limits=Limits(wall_seconds=600)))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, env=os.environ.copy()
+    ) as owner:
+        assert owner.stdout is not None
+        container = owner.stdout.readline().decode().strip()
+        time.sleep(0.5)
+        client = docker.from_env()
+        assert client.containers.get(container).status == "running"
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+        end = time.monotonic() + 5.0
+        while time.monotonic() < end and client.containers.list(all=True, filters={"id": container}):
+            time.sleep(0.1)
+        assert not client.containers.list(all=True, filters={"id": container})
+        client.close()
+
+
 def test_a_killed_sandbox_is_lost_and_replaced(sandboxes: LocalSandboxes) -> None:
     before = descendants(os.getpid())
-    sandboxes.warm([PROFILE])
+    sandboxes.run(PROFILE, HONEST)
     for pid in descendants(os.getpid()) - before:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -217,7 +244,7 @@ def test_forbidden_user_namespaces_are_explained() -> None:
     """A user namespace in which no further one may be made stands for a machine that forbids them."""
     program = (
         "from sandboxes.base import *; from sandboxes.bubblewrap import *\n"
-        "try:\n    BubblewrapSandbox(Profile('p', ()), BubblewrapConfig())\n"
+        "try:\n    BubblewrapSandbox(Profile('p', ()), BubblewrapConfig()).wait_until_warm()\n"
         "except SandboxUnavailable as e:\n    print(e)\n"
     )
     script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
