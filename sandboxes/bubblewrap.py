@@ -6,6 +6,7 @@ on the host. As an unprivileged user, bubblewrap makes the user namespace.
 
 import contextlib
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -25,7 +26,7 @@ from sandboxes.zygote_sandbox import START_ZYGOTE, ZygoteSandbox
 FIRST_HOST_UID = 2_000_000
 """Start of the host uids that sandboxes use when started as root; high, so that no account has one."""
 _UIDS_PER_SANDBOX = 3
-_DEVICES = ("null", "zero", "full", "random", "urandom")
+_DEVICES = ("null", "full", "random", "urandom")  # not zero: mapping it is shared memory that nobody bounds
 _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _ROOT_CAPABILITIES = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SETPCAP": 8, "CAP_SYS_ADMIN": 21}
 _PROBE = Profile("probe", ())
@@ -61,9 +62,11 @@ class BubblewrapSandbox(ZygoteSandbox):
                     env={},
                     start_new_session=True,
                 )
-        except OSError as error:
+        except (OSError, SandboxUnavailable) as error:
             self._host.close()
             self._errors.close()
+            if isinstance(error, SandboxUnavailable):
+                raise
             raise SandboxUnavailable(f"bwrap could not be started: {error}") from None
         super().__init__(self._host.recv, self._host.sendall)
 
@@ -125,7 +128,7 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
         str(Path(sys.executable).resolve()),
         *START_ZYGOTE,
         *("--incoming", str(inner), "--outgoing", str(inner)),
-        *(("--base-uid", str(_base_uid(inner))) if as_root else ()),
+        *(("--base-uid", str(_base_uid())) if as_root else ()),
         *profile.modules,
     ]
 
@@ -139,9 +142,9 @@ def starts_as_root() -> bool:
     return all(effective >> number & 1 for number in _ROOT_CAPABILITIES.values())
 
 
-def _base_uid(salt: int) -> int:
+def _base_uid() -> int:
     """Return host uids that no other sandbox of this machine uses at the same time, as far as chance can tell."""
-    return FIRST_HOST_UID + _UIDS_PER_SANDBOX * ((os.getpid() * 64 + salt) % 100_000)
+    return FIRST_HOST_UID + _UIDS_PER_SANDBOX * secrets.randbelow(1_000_000)
 
 
 def _root_options() -> list[str]:

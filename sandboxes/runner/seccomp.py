@@ -17,16 +17,21 @@ _LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
 _IF_EQUAL = 0x15
 _IF_AT_LEAST = 0x35
 _IF_ANY_BIT = 0x45
+_AND = 0x54
 _RETURN = 0x06
 
 _ALLOW = 0x7FFF_0000
 _KILL_PROCESS = 0x8000_0000
 _ERRNO = 0x0005_0000
 
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_NUMBER, _ARCHITECTURE = 0, 4
+_FIRST_ARGUMENT, _SECOND_ARGUMENT, _THIRD_ARGUMENT, _FOURTH_ARGUMENT = 16, 24, 32, 40  # their low halves
 
 _NEW_NAMESPACES = 0x7E02_0000  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}
 _AF_UNIX = 1
+_SHARED_ANONYMOUS = 0x21  # MAP_SHARED | MAP_ANONYMOUS
+_BUFFER_OPTIONS = (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF and their FORCE forms
+_SIGCHLD = 17
 _X32_BIT = 0x4000_0000
 
 _REFUSED_X86_64 = {
@@ -45,7 +50,8 @@ _REFUSED_X86_64 = {
     "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "memfd_create": 319, "kexec_file_load": 320,
     "bpf": 321, "userfaultfd": 323, "pkey_mprotect": 329, "pkey_alloc": 330, "pkey_free": 331, "io_pgetevents": 333,
     "io_setup": 206, "io_destroy": 207, "io_getevents": 208, "io_submit": 209, "io_cancel": 210,
-    "remap_file_pages": 216, "memfd_secret": 447,
+    "remap_file_pages": 216, "memfd_secret": 447, "sendmsg": 46, "sendmmsg": 307, "flock": 73, "inotify_init": 253,
+    "inotify_add_watch": 254, "inotify_init1": 294,
 }  # fmt: skip
 _REFUSED_AARCH64 = {
     "io_setup": 0, "io_destroy": 1, "io_submit": 2, "io_cancel": 3, "io_getevents": 4, "lookup_dcookie": 18,
@@ -61,7 +67,8 @@ _REFUSED_AARCH64 = {
     "name_to_handle_at": 264, "open_by_handle_at": 265, "clock_adjtime": 266, "setns": 268, "process_vm_readv": 270,
     "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "memfd_create": 279, "bpf": 280, "userfaultfd": 282,
     "pkey_mprotect": 288, "pkey_alloc": 289, "pkey_free": 290, "io_pgetevents": 292, "kexec_file_load": 294,
-    "personality": 92, "memfd_secret": 447,
+    "personality": 92, "memfd_secret": 447, "sendmsg": 211, "sendmmsg": 269, "flock": 32, "inotify_init1": 26,
+    "inotify_add_watch": 27,
 }  # fmt: skip
 _NEEDED_BY_WARDEN = {"mount", "umount2", "unshare", "setns", "memfd_create"}
 
@@ -74,12 +81,15 @@ class _Table(NamedTuple):
     socket: int
     socketpair: int
     prlimit: int
+    mmap: int
+    setsockopt: int
+    sigaction: int
     refused: dict[str, int]
 
 
 _TABLES = {
-    "x86_64": _Table(0xC000_003E, 56, 41, 53, 302, _REFUSED_X86_64),
-    "aarch64": _Table(0xC000_00B7, 220, 198, 199, 261, _REFUSED_AARCH64),
+    "x86_64": _Table(0xC000_003E, 56, 41, 53, 302, 9, 54, 13, _REFUSED_X86_64),
+    "aarch64": _Table(0xC000_00B7, 220, 198, 199, 261, 222, 208, 134, _REFUSED_AARCH64),
 }
 _CLONE3 = 435
 _FIRST_UNIFIED = 424  # from here on numbers are the same on every architecture
@@ -148,6 +158,22 @@ def first_program(machine: str) -> bytes:
         _instruction(_IF_EQUAL, 1, 0, 0),
         _refusal(errno.EPERM),
         _ALLOWED,
+        # Shared memory without a file is counted for no process once unmapped there, so nobody could bound it.
+        _instruction(_IF_EQUAL, 0, 5, table.mmap),
+        _instruction(_LOAD, 0, 0, _FOURTH_ARGUMENT),
+        _instruction(_AND, 0, 0, _SHARED_ANONYMOUS),
+        _instruction(_IF_EQUAL, 0, 1, _SHARED_ANONYMOUS),
+        _refusal(errno.EPERM),
+        _ALLOWED,
+        # Larger socket buffers are kernel memory that counts for no process either.
+        _instruction(_IF_EQUAL, 0, 2 + 2 * len(_BUFFER_OPTIONS), table.setsockopt),
+        _instruction(_LOAD, 0, 0, _THIRD_ARGUMENT),
+        *(
+            part
+            for option in _BUFFER_OPTIONS
+            for part in (_instruction(_IF_EQUAL, 0, 1, option), _refusal(errno.EPERM))
+        ),
+        _ALLOWED,
         *_refuse({number for name, number in table.refused.items() if name not in _NEEDED_BY_WARDEN}),
     ]
     for number in sorted(_ALLOWED_UNIFIED.values()):
@@ -160,7 +186,23 @@ def last_program(machine: str) -> bytes:
     """Return the program of a case's process, on top of the zygote's; raises like `first_program`."""
     table = _table(machine)
     refused = {table.refused[name] for name in _NEEDED_BY_WARDEN}
-    return b"".join([*_head(table.architecture), *_refuse(refused), _ALLOWED])
+    return b"".join(
+        [
+            *_head(table.architecture),
+            *_refuse(refused),
+            # A parent that ignores its children's end has them vanish with the CPU time they used. Reading the handler
+            # (no new action: a null pointer) stays allowed.
+            _instruction(_IF_EQUAL, 0, 7, table.sigaction),
+            _instruction(_LOAD, 0, 0, _FIRST_ARGUMENT),
+            _instruction(_IF_EQUAL, 0, 5, _SIGCHLD),
+            _instruction(_LOAD, 0, 0, _SECOND_ARGUMENT),
+            _instruction(_IF_EQUAL, 0, 2, 0),
+            _instruction(_LOAD, 0, 0, _SECOND_ARGUMENT + 4),
+            _instruction(_IF_EQUAL, 1, 0, 0),
+            _refusal(errno.EPERM),
+            _ALLOWED,
+        ]
+    )
 
 
 def _table(machine: str) -> _Table:

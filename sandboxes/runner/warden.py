@@ -5,6 +5,7 @@ and cannot signal it (process 1 ignores what it did not ask for). When it ends, 
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -15,10 +16,11 @@ from typing import Any
 
 from sandboxes.runner import linux
 from sandboxes.runner.child import DRIVER_UID, GUEST_UID, WORK_FOLDER, Descriptors, run_child
-from sandboxes.runner.frames import DescriptorEnd, receive, send
+from sandboxes.runner.frames import DescriptorEnd, receive, send, to_bytes
 from sandboxes.runner.seccomp import SystemCallFilters
 from sandboxes.runner.watch import HostGone, Watch, Watched
 
+_OUTPUTS_PER_JOB = 64
 HOST_CLOSED = 3
 """Exit code that says the host is gone."""
 
@@ -36,18 +38,20 @@ def run_job(host: DescriptorEnd, system_calls: SystemCallFilters, *, separate_ui
     job = receive(host.read)
     if job is None:
         return HOST_CLOSED
-    outcomes: list[dict[str, Any]] = []
+    output_left = int(job["limits"]["output_bytes"]) * _OUTPUTS_PER_JOB
     try:
         for case in job["cases"]:
-            outcomes.append(Case(host, job, case, system_calls, separate_uids=separate_uids).run())
-            if job["stop_after_failure"] and (outcomes[-1]["exit_code"] != 0 or outcomes[-1]["limit"]):
+            outcome = Case(host, job, case, system_calls, separate_uids=separate_uids).run(output_left)
+            send(host.write, {"outcome": outcome})  # one by one, so that little is ever held here
+            output_left -= (len(outcome["stdout"]) + len(outcome["stderr"])) * 3 // 4  # it is in base64
+            if job["stop_after_failure"] and (outcome["exit_code"] != 0 or outcome["limit"]):
                 break
     except HostGone:
         return HOST_CLOSED
     except (SetUpError, OSError) as error:
         send(host.write, {"fault": f"{type(error).__name__}: {error}"})
         return 1
-    send(host.write, {"outcomes": outcomes})
+    send(host.write, {"done": True})
     return 0
 
 
@@ -70,17 +74,20 @@ class Case:
         self._system_calls = system_calls
         self._separate_uids = separate_uids
 
-    def run(self) -> dict[str, Any]:
+    def run(self, output_left: int) -> dict[str, Any]:
         """Run the case to its end, leave no process and no file, and return its outcome."""
         self._make_work_folder()
+        heirs_cpu_seconds = 0.0
         try:
-            return self._run()
+            watch = self._run(output_left)
         finally:
-            end_all_processes()
+            heirs_cpu_seconds = end_all_processes()
             linux.unmount(WORK_FOLDER)
+        return watch.outcome(heirs_cpu_seconds, wants_result=self._job["wants_result"])
 
-    def _run(self) -> dict[str, Any]:
-        watch = Watch(self._limits, time.monotonic(), self._host.incoming)
+    def _run(self, output_left: int) -> Watch:
+        limits = {**self._limits, "output_bytes": max(0, min(self._limits["output_bytes"], output_left))}
+        watch = Watch(limits, time.monotonic(), self._host.incoming)
         driver = self._job["driver"]
         with contextlib.ExitStack() as open_until_end:
             guest_end = driver_end = None
@@ -91,7 +98,7 @@ class Case:
             watch.guest = self._start(open_until_end, self._job["guest"], self._read_open, GUEST_UID, guest_end)
             watch.guest_end = guest_end
             watch.run()
-        return watch.outcome()
+        return watch
 
     def _read_open(self) -> Any:
         return self._case["argument"]
@@ -109,11 +116,14 @@ class Case:
         channel: socket.socket | None,
     ) -> Watched:
         pipes = {name: os.pipe() for name in ("stdout", "stderr", "result", "fault")}
-        stdin = _input_file(self._case["stdin"].encode("latin-1") if uid == GUEST_UID else b"")
+        stdin = _input_file(to_bytes(self._case["stdin"]) if uid == GUEST_UID else b"")
         if self._separate_uids:
             for name in ("stdout", "stderr"):  # so that the child may open /dev/stdout
                 os.fchown(pipes[name][1], uid, uid)
-        pid = os.fork()
+        # Beside a driver, which may share its uid, a guest gets a pid namespace of its own: it cannot name the driver,
+        # and so not signal it, and what it leaves behind ends with it.
+        apart = channel is not None and uid == GUEST_UID
+        pid = _fork_apart() if apart else os.fork()
         if pid == 0:
             run_child(
                 function,
@@ -132,11 +142,14 @@ class Case:
         for read_end, write_end in pipes.values():
             os.close(write_end)
             open_until_end.callback(os.close, read_end)
+            os.set_blocking(read_end, read_end == pipes["fault"][0])  # a guest may take its own output back
         # The child closes its end once it is set up, so this wait is short.
         fault = os.read(pipes["fault"][0], 1000)
         if fault:
             raise SetUpError(fault.decode(errors="replace"))
-        return Watched(pid, pipes["stdout"][0], pipes["stderr"][0], pipes["result"][0])
+        return Watched(
+            pid, 1 if apart else pid, stdout=pipes["stdout"][0], stderr=pipes["stderr"][0], result=pipes["result"][0]
+        )
 
     def _make_work_folder(self) -> None:
         size = int(self._limits["file_bytes"])
@@ -146,7 +159,7 @@ class Case:
         )
         linux.mount("work", WORK_FOLDER, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
         for path, content in self._job["files"].items():
-            self._write_file(path, content.encode("latin-1"), owner)
+            self._write_file(path, to_bytes(content), owner)
 
     def _write_file(self, path: str, content: bytes, owner: int) -> None:
         folder = WORK_FOLDER
@@ -165,26 +178,42 @@ class Case:
             shutil.chown(path, owner, owner)
 
 
+def _fork_apart() -> int:
+    """Fork a child that is process 1 of a pid namespace below this one."""
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        linux.unshare(linux.CLONE_NEWPID)
+        pid = os.fork()
+        if pid != 0:
+            linux.join_namespace(own, linux.CLONE_NEWPID)
+        return pid
+    finally:
+        os.close(own)
+
+
 def _input_file(stdin: bytes) -> int:
-    """Return a descriptor from which a child reads its standard input."""
+    """Return a descriptor from which a child reads its standard input, and which nobody can change any more."""
     if not stdin:
         return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    file = os.memfd_create("stdin")
+    file = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     view = memoryview(stdin)
     while view:
         view = view[os.write(file, view) :]
     os.lseek(file, 0, os.SEEK_SET)
+    fcntl.fcntl(
+        file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
+    )
     return file
 
 
-def end_all_processes() -> None:
-    """Kill every other process of the job's namespace and wait until they are gone."""
+def end_all_processes() -> float:
+    """Kill every other process of the job's namespace, wait until they are gone, and return their CPU time."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
+    cpu_seconds = 0.0
     while True:
         try:
-            os.waitpid(-1, 0)
+            _, _, usage = os.wait4(-1, 0)
         except ChildProcessError:
-            return
-        except InterruptedError:
-            continue
+            return cpu_seconds
+        cpu_seconds += usage.ru_utime + usage.ru_stime
