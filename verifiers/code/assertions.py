@@ -73,7 +73,7 @@ class Assertions:
     def _shown(self, value: Any) -> str:
         try:
             return self._repr.repr(value)
-        except Exception:
+        except BaseException:
             return f"a {type(value).__name__}"
 
 

@@ -33,6 +33,8 @@ _PRETENDED: dict[str, type] = {
     "method": types.MethodType,
     "class": type,
 }
+_STEPS = frozenset({"__next__", "send", "throw"})
+"""Methods by which an iterator says that there are no more."""
 _MAX_LINEAGE = 20
 
 
@@ -67,7 +69,8 @@ class Remote:
         return self._assay_session.ask("get", self, "__module__")
 
     def __getattr__(self, name: str) -> Any:
-        return self._assay_session.ask("get", self, name)
+        value = self._assay_session.ask("get", self, name)
+        return _stepping(value) if name in _STEPS and issubclass(type(value), Remote) else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._assay_session.ask("set", self, name, value)
@@ -117,6 +120,19 @@ def _unary(name: str) -> Callable[..., Any]:
     return operate
 
 
+def _stepping(method: Remote) -> Callable[..., Any]:
+    """Return the method of an iterator as a function that may end the tests' loop, as the tests expect by its name."""
+
+    def step(*arguments: Any) -> Any:
+        return method._assay_session.step("call", method, *arguments)
+
+    return step
+
+
+def _next(self: Remote) -> Any:
+    return self._assay_session.step("special", "__next__", self)
+
+
 def _call(self: Remote, /, *arguments: Any, **keywords: Any) -> Any:
     return self._assay_session.ask("call", self, *arguments, **keywords)
 
@@ -151,6 +167,7 @@ def _hash(self: Remote) -> int:
 _METHODS: dict[str, Callable[..., Any]] = {
     **{name: _binary(name) if name in _BINARY else _unary(name) for name in FORWARDED},
     "call": _call,
+    "next": _next,
     "contains": _contains,
     "bool": _bool,
     "exit": _exit,

@@ -50,6 +50,8 @@ class Session:
         """
         self.asked = 0
         """Questions that came from test code."""
+        self.answered = 0
+        """Those of them that were answered; from then on, what test code does may be the completion's doing."""
         self.shared = False
         """A comparison was computed in the completion's process, or the tests hold what it changed."""
         self.failure: BaseException | None = None
@@ -92,6 +94,15 @@ class Session:
         Raises:
             BaseException: what the completion's code raised, as the nearest class known here.
         """
+        try:
+            return self.step(do, *arguments, **keywords)
+        except (StopIteration, StopAsyncIteration, GeneratorExit) as raised:
+            # It would end a loop of the tests early, and with it their assertions.
+            text = f"the completion raised {type(raised).__name__}"
+            raise stand_in_exception(RuntimeError, (text,), text, None) from None
+
+    def step(self, do: str, /, *arguments: Any, **keywords: Any) -> Any:
+        """Like `ask`, for a step of an iterator, which may say that there are no more."""
         self.asked += 1
         target = arguments[1 if do == "special" else 0]
         return self._question(do, arguments, keywords, live=target._assay_live)
@@ -128,10 +139,11 @@ class Session:
             self._guarded(lambda: send(self._channel, message))
         except (OversizeError, TooLargeError, RecursionError) as refused:
             # What grew too large has grown on the completion's answers, unless there was none.
-            self._end(UnreadableResult(str(refused)) if self.asked > 1 else UnsendableError(str(refused)))
+            self._end(UnreadableResult(str(refused)) if self.answered else UnsendableError(str(refused)))
         except NotPlainError as refused:
             self._end(UnsendableError(str(refused)))
         reply = self._guarded(self._reply)
+        self.answered = self.asked
         return self._guarded(lambda: self._take(reply, encoder.containers, live=live, held=held or bool(keywords)))
 
     def _take_released(self) -> list[int]:
@@ -341,10 +353,12 @@ assert all(hasattr(kind, "copy") for kind in MUTABLE)
 
 
 def _nearest_builtin(raised: BaseException) -> Json:
-    for kind in type(raised).__mro__:
-        if vars(builtins).get(kind.__name__) is kind:
-            return [kind.__name__, str(raised)[:2000]]
-    return ["RuntimeError", str(raised)[:2000]]
+    try:
+        text = str(raised)[:2000]
+    except BaseException:  # it may be made of the completion's values
+        text = ""
+    kinds = (kind.__name__ for kind in type(raised).__mro__ if vars(builtins).get(kind.__name__) is kind)
+    return [next(kinds, "RuntimeError"), text]
 
 
 def _standard_name(value: Any) -> str | None:

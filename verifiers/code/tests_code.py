@@ -22,6 +22,7 @@ _PLAIN_TYPES: tuple[type, ...] = (
     *(collections.deque, collections.Counter, collections.OrderedDict, collections.defaultdict),
     *(fractions.Fraction, decimal.Decimal, types.GeneratorType),
 )
+_EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit", "SystemExit"})
 _PLAIN_ATTRIBUTES = frozenset(name for kind in _PLAIN_TYPES for name in dir(kind))
 
 
@@ -66,6 +67,7 @@ def read_tests(code: str, entry_point: str | None) -> AssertCode:
     objects = _used_as_objects(nodes)
     free = loaded - vars(builtins).keys()
     _refuse_subclasses(nodes, free | aliases)
+    _refuse_exits(tree)
     return AssertCode(
         tree=tree,
         free=frozenset(free),
@@ -210,6 +212,18 @@ def _made(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 def _called_name(node: ast.AST | None) -> str | None:
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+
+
+def _refuse_exits(tree: ast.Module) -> None:
+    """Refuse test code that exits whatever the completion does; an exit in a branch may be the completion's doing."""
+    check = _check_definition(tree)
+    for statement in [*tree.body, *(check.body if check is not None else ())]:
+        ending = statement.exc if isinstance(statement, ast.Raise) else getattr(statement, "value", None)
+        function = ending.func if isinstance(ending, ast.Call) else ending
+        if isinstance(statement, (ast.Raise, ast.Expr)) and function is not None:
+            name = ast.unparse(function) if isinstance(function, (ast.Name, ast.Attribute)) else ""
+            if name in _EXITS and (isinstance(statement, ast.Raise) or isinstance(ending, ast.Call)):
+                raise BrokenTestsError(f"the test code ends its process (SystemExit): {name}")
 
 
 def _refuse_subclasses(nodes: list[ast.AST], foreign: set[str]) -> None:

@@ -11,9 +11,10 @@ import re
 import signal
 import socket
 import sys
+import time
 import traceback
 import types
-from typing import Any, NoReturn
+from typing import Any
 
 from verifiers.code.assertions import Assertions, Rewriter
 from verifiers.code.channel import ChannelClosed, Violation
@@ -34,6 +35,11 @@ from verifiers.code.tests_code import (
 PROMPT_FILE = "prompt.py"
 _NAMESPACE = "__main__"
 _SHARE_OF_TIME = 0.9
+_CLOCK_TOLERANCE = 0.9  # the timers count in ticks, the clocks do not
+_KEPT_SIGNALS = {
+    *(signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGALRM, signal.SIGPROF),
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS),
+}
 _SHOWN = 500
 _NEVER_USED = "the tests never use the completion"
 _RECURSION_LIMIT = 3000  # deep values cross by recursion, beside what the tests themselves need
@@ -57,6 +63,7 @@ def run_tests(argument: dict[str, Any], channel: socket.socket) -> dict[str, Any
         `message`, where it happened (`line`, `source`, `left`, `right`), `loaded`, `calls`, `shared`.
     """
     sys.setrecursionlimit(_RECURSION_LIMIT)
+    _ignore_signals()
     run = Run(argument, channel)
     ending = None
     try:
@@ -67,7 +74,17 @@ def run_tests(argument: dict[str, Any], channel: socket.socket) -> dict[str, Any
             run.lift_limits()
     except BaseException as raised:
         ending = raised
-    return run.report(ending)
+    try:
+        return run.report(ending)
+    except BaseException as raised:  # what the run ended with cannot even be told
+        message = type(raised).__name__
+        return {"status": "failed", "message": message, "loaded": True, "calls": 0, "shared": True}
+
+
+def _ignore_signals() -> None:
+    """Ignore what the completion's process might send; faults of this process itself still end it."""
+    for number in signal.valid_signals() - _KEPT_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Run:
@@ -89,15 +106,25 @@ class Run:
     def limit_time(self, cpu_seconds: float, wall_seconds: float) -> None:
         """Stop a little before the sandbox would, while there is time to say where."""
 
-        def stop(number: int, _frame: types.FrameType | None) -> NoReturn:
+        timers = {
+            signal.SIGPROF: (signal.ITIMER_PROF, time.process_time, cpu_seconds * _SHARE_OF_TIME),
+            signal.SIGALRM: (signal.ITIMER_REAL, time.monotonic, wall_seconds * _SHARE_OF_TIME),
+        }
+        begun = {number: clock() for number, (_, clock, _) in timers.items()}
+
+        def stop(number: int, _frame: types.FrameType | None) -> None:
+            timer, clock, allowed = timers[signal.Signals(number)]
+            used = clock() - begun[signal.Signals(number)]
+            if used < allowed * _CLOCK_TOLERANCE:  # the completion may send such a signal, it cannot advance the clock
+                signal.setitimer(timer, max(allowed - used, 0.01))
+                return
             self._limit = "cpu_timeout" if number == signal.SIGPROF else "wall_timeout"
             self._session.failure = self._session.failure or TimeUp()
             raise TimeUp
 
-        signal.signal(signal.SIGPROF, stop)
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_PROF, cpu_seconds * _SHARE_OF_TIME)
-        signal.setitimer(signal.ITIMER_REAL, wall_seconds * _SHARE_OF_TIME)
+        for number, (timer, _, allowed) in timers.items():
+            signal.signal(number, stop)
+            signal.setitimer(timer, allowed)
 
     @staticmethod
     def lift_limits() -> None:
@@ -199,8 +226,9 @@ class Run:
             check(candidate)
 
     def report(self, ending: BaseException | None) -> dict[str, Any]:
-        """Return the run's findings."""
+        """Return the run's findings. Nothing is asked any more: no limit would end an answer that never comes."""
         ending = self._session.failure or ending
+        self._session.failure = ending or ChannelClosed()
         status, message = self._judge(ending)
         found: dict[str, Any] = {"status": status, "message": _stable(message)[:_SHOWN], "loaded": self._loaded}
         found |= {"calls": self._session.asked, "shared": self._session.shared}
@@ -220,7 +248,8 @@ class Run:
             case BrokenTestsError():
                 return "broken_tests", str(ending)
             case UnsendableError():
-                return "broken_tests", f"the tests give the completion what cannot cross to its process: {ending}"
+                status = "failed" if self._session.answered or self._values else "broken_tests"
+                return status, f"the tests give the completion what cannot cross to its process: {ending}"
             case ChannelClosed():
                 return "ended", ""
             case Violation():
@@ -231,7 +260,7 @@ class Run:
             return "raised", _last_line(ending)
         if isinstance(ending, NameError) and ending.name in self._missing:
             return "missing_name", str(ending.name)
-        if isinstance(ending, (SystemExit, ImportError)):
+        if isinstance(ending, (SystemExit, ImportError)) and not self._session.answered + self._values:
             return "broken_tests", f"the test code ends in {_last_line(ending)}"
         return self._judge_own(ending)
 
@@ -243,7 +272,7 @@ class Run:
             return self._limit, ""
         if isinstance(ending, MemoryError):
             return "memory", ""
-        return "failed", str(ending) if isinstance(ending, AssertionError) else _last_line(ending)
+        return "failed", _message(ending) if isinstance(ending, AssertionError) else _last_line(ending)
 
 
 def _new_namespace() -> dict[str, Any]:
@@ -270,8 +299,16 @@ def _line(ending: BaseException | None) -> int | None:
 def _last_line(error: BaseException) -> str:
     try:
         return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    except Exception:
+    except BaseException:  # its text may be the completion's, and be none
         return type(error).__name__
+
+
+def _message(failed: AssertionError) -> str:
+    """Return an assertion's message, which may be a value of the completion's that has no text."""
+    try:
+        return str(failed)
+    except BaseException:
+        return f"an assertion about a {type(failed.args[0]).__name__}"
 
 
 def _stable(text: str) -> str:
