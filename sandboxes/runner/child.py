@@ -126,8 +126,8 @@ def _give_up_powers(uid: int | None, system_calls: SystemCallFilters, *, undumpa
     linux.drop_capabilities()
     if undumpable:
         linux.set_undumpable()
-    elif uid is not None:
-        linux.set_dumpable()  # nobody else has this uid, and the warden may ask how much memory is shared
+    else:
+        linux.set_dumpable()  # there is nothing in it to hide, and the warden must see how much memory is shared
     system_calls.install_last()
 
 
