@@ -33,6 +33,9 @@ def numbers(draw: st.DrawFn) -> str:
                 f"{top} {top % bottom}/{bottom}",
                 f"{whole} \\times 10^{{-{bottom}}}",
                 f"{whole} \\cdot 10^{top % 7}",
+                f"{whole}e{top % 7}",
+                f"{whole}.{digits}e-{bottom}",
+                f"{whole}E{top % 7}",
                 f"${whole}$",
                 f"\\text{{{whole}}}",
             ]
@@ -74,7 +77,7 @@ def test_any_text_is_read_or_left(text: str) -> None:
 
 
 NO_PLAIN_NUMBERS = (
-    "", "+", ".", "1.2.3", "1,23", "0,123", "1/0", "1/2/3", "5 9/4", "2 3", "1e5", "٣", "²", "1_000", "0x10", "1 /",
+    "", "+", ".", "1.2.3", "1,23", "0,123", "1/0", "1/2/3", "5 9/4", "2 3", "1e", "2e-3", "1e5x", "٣", "²", "1_000", "0x10", "1 /",
     "--3", "1 0/3", "0 1/2", r"\frac{1}{0}", "10^5", "inf", "nan", "1" * (MAX_DIGITS + 1),
 )  # fmt: skip
 

@@ -15,14 +15,25 @@ _DIGITS = 30
 _AGREEMENT = sympy.Float("1e-20", 30)
 _CANCELLED_DIGITS = 4000
 _CANCELLED_DIGITS_AT_POINTS = 300
+_NOTHING = sympy.Float("1e-30", 30)
+"""What is left of a difference of which no digit is sure must be smaller than this part of the compared values."""
 _ENOUGH_POINTS = 3
-_PLENTY_OF_POINTS = 8
+_PLENTY_OF_POINTS = 15
 _DEEP_POINTS = 1
 
-# Small and large, of both signs, never special: no integers, no simple fractions.
-_POINTS = tuple(
+# Small and large, of both signs, hardly special: no simple fractions. Here and there one that is no fraction at all,
+# since what has a period or steps shows nothing at numbers that are multiples of one fraction.
+_POINTS: tuple[Any, ...] = tuple(
     sympy.Rational(top, 1009)
     for top in (373, 1931, -719, 3251, 97, -2593, 811, 12653, 557, -163, 2027, 7451, 3041, 89, -5417, 641, 31337, 1217)
+)
+_IRRATIONAL = (sympy.sqrt(11), -sympy.pi * sympy.Rational(7, 5), sympy.E / 7, sympy.sqrt(sympy.Rational(2, 3)))
+_WHOLE = (3, 7, -4, 1, 12)
+# Where a threshold that the small points lie below has been passed; only for what stays small there.
+_FAR = (
+    (7.0, (sympy.Rational(-61 * 97, 89), sympy.Rational(101 * 97, 89), -97, 67)),
+    (11.0, (sympy.Rational(-1009 * 167, 163), sympy.Rational(1013 * 163, 167))),
+    (21.0, (sympy.Rational(-1_000_003 * 11, 13), sympy.Rational(1_000_033 * 13, 11))),
 )
 _STRIDES = (1, 5, 7, 11, 13, 17)
 
@@ -92,6 +103,8 @@ def approximate(expression: Any, digits: int) -> Any | None:
     if expression.free_symbols or not is_bounded(expression):
         return None
     value = prepare(expression).evalf(digits, maxn=_CANCELLED_DIGITS)
+    if _lost_all_digits(value):
+        return sympy.Integer(0) if _is_below(value, _NOTHING) else None
     return value if (value.is_Float and value.is_finite) or value.is_Rational else None
 
 
@@ -122,11 +135,20 @@ def _far_apart(one: Any, other: Any) -> bool:
 def _cancel(one: Any, other: Any, values: dict[Any, Any] | None, digits: int) -> bool:
     """Whether nothing is left of the difference after so many digits have cancelled; sympy is as exact as it takes."""
     difference = sympy.Add(one, sympy.Mul(-1, other)).evalf(3, subs=values, maxn=digits)
-    return bool(difference.is_number) and (difference == 0 or _lost_all_digits(difference))
+    if not difference.is_number:
+        return False
+    size = abs(one.evalf(_DIGITS, subs=values))
+    scale = size if size.is_Float and size._prec > 1 and size < 1 else sympy.Integer(1)
+    return difference == 0 or (_lost_all_digits(difference) and _is_below(difference, _NOTHING * scale))
+
+
+def _is_below(value: Any, bound: Any) -> bool:
+    """Whether a number of which no digit is sure lies, error included, within a bound; evalf shows its error as it."""
+    return all(bool(abs(part) < bound) for part in value.as_real_imag())
 
 
 def _lost_all_digits(value: Any) -> bool:
-    """Whether evalf could not find one sure digit, which it shows by a precision of one bit."""
+    """Whether evalf could not find one sure digit, which it shows by a precision of one bit: the size is the error's."""
     return any(part._prec == 1 for part in value.atoms(sympy.Float))
 
 
@@ -135,7 +157,7 @@ def _compare_at_points(one: Any, other: Any) -> bool | None:
     symbols = one.free_symbols | other.free_symbols
     is_complex = one.has(sympy.I) or other.has(sympy.I)
     agreed = 0
-    for values in _points(symbols):
+    for values in [*_special_points(symbols, one, other), *_points(symbols)]:
         left, right = _at(one, values), _at(other, values)
         if left is None or right is None:
             continue
@@ -173,6 +195,22 @@ def _points(symbols: Any) -> list[dict[Any, Any]]:
     return mixed + positive + small
 
 
+def _special_points(symbols: Any, *expressions: Any) -> list[dict[Any, Any]]:
+    """Return points whose kind may matter: irrational, whole, and far out where the values stay small enough."""
+    ordered = sorted(symbols, key=lambda symbol: str(symbol.name))
+    kinds: list[tuple[Any, ...]] = [_IRRATIONAL, _WHOLE]
+    kinds += [points for bits, points in _FAR if is_bounded(*expressions, symbol_bits=bits)]
+    chosen = [
+        {symbol: sympy.sympify(points[(round_ + place) % len(points)]) for place, symbol in enumerate(ordered)}
+        for points in kinds
+        for round_ in range(len(points))
+    ]
+    # All variables on the same side of what they are compared with.
+    for points in kinds[2:]:
+        chosen += [{symbol: points[0] - 2 * place for place, symbol in enumerate(ordered)}] * (len(ordered) > 1)
+    return chosen
+
+
 def _at(expression: Any, values: dict[Any, Any]) -> Any | None:
     """Return the value at a point, or None where there is no finite one or no sure digit of it."""
     try:
@@ -183,7 +221,9 @@ def _at(expression: Any, values: dict[Any, Any]) -> Any | None:
         return None
     if value.has(sympy.core.function.AppliedUndef):
         return None
-    return sympy.Integer(0) if _lost_all_digits(value) else value
+    if _lost_all_digits(value):
+        return sympy.Integer(0) if _is_below(value, _NOTHING) else None
+    return value
 
 
 def _is_real(value: Any) -> bool:

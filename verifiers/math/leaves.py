@@ -49,7 +49,10 @@ _FRAC_BRACE_DIGIT = re.compile(r"(\\frac ?\{[^{}]*\}) ?([A-Za-z\d])")
 _SQRT_DIGIT = re.compile(r"\\sqrt ?(\[[^\[\]]{1,20}\])? ?(\d|[A-Za-z])")
 _LOG_DIGIT = re.compile(r"\\log ?_ ?(\d)(?=\d)")
 _PRIMES = re.compile(r"(?<=[A-Za-z)}])'{1,3}|\^ ?\{ ?(?:\\prime ?){1,3}\}|\^ ?\\prime")
-_E_NOTATION = re.compile(r"^([-+]?(?:\d+\.\d*(?=e)|\d+(?=e\+?\d)))e([-+]?\d{1,4})$")
+# `1e-3` is a number; `2e-3`, where the whole factor is not 1, may as well be a multiple of e less three.
+_E_NOTATION = re.compile(
+    r"(?<![\w.}\\])(\d+\.\d*(?=e)|\.\d+(?=e)|\d+(?=e\+?\d|E)|1(?=e-))[eE]([-+]?\d{1,4})(?![\d.^{])"
+)
 _MIXED = re.compile(r"^([-+]? ?\d+) +(\d+) ?/ ?(\d+)$")
 _CAPITAL_I = re.compile(r"(?<![A-Za-z\\{])I(?![A-Za-z])|(?<=\{)I(?=[^A-Za-z])")  # a current or an interval, not i
 _INVERSE = re.compile(r"^ ?([A-Za-z]) ?\^ ?\{ ?- ?1 ?\} ?(?=\([A-Za-z]\)$)")
@@ -199,7 +202,7 @@ def _to_latex(text: str) -> str:
         raise Unreadable("characters of no expression")
     if _depth(text) > MAX_DEPTH:
         raise Unreadable("too deep")
-    text = _E_NOTATION.sub(r"\1E\2", text)
+    text = _E_NOTATION.sub(_power_of_ten, text)
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", text)
     text = _INVERSE.sub(r"\1_{inv}", text)
     text = _SYNONYM.sub(lambda m: _SYNONYMS[m[0]] + " ", text)
@@ -221,6 +224,13 @@ def _to_latex(text: str) -> str:
     if _TWO_NUMBERS.search(text):
         raise Unreadable("two numbers side by side")
     return text
+
+
+def _power_of_ten(match: re.Match[str]) -> str:
+    r"""Write `2e5` as `(2\cdot 10^{5})`, or as the one number token that the grammar has for all of a text."""
+    if match[0] == match.string.lstrip("+-"):
+        return f"{match[1]}E{match[2]}"
+    return rf"({match[1]}\cdot 10^{{{int(match[2])}}})"
 
 
 def _braced(text: str, operator: str) -> str:

@@ -36,6 +36,7 @@ _SCIENTIFIC = re.compile(
     r"(?P<mantissa>\d+(?:\.\d*)?|\.\d+) ?(?:\\times|\\cdot|\*) ?10 ?\^ ?"
     r"(?:\{ ?(?P<exponent>[-+]? ?\d{1,3}) ?\}|(?P<digit>\d))"
 )
+_E_NOTATION = re.compile(r"(\d+\.\d*(?=e)|\.\d+(?=e)|\d+(?=e\+?\d|E)|1(?=e-))[eE]([-+]?\d{1,3})")
 _CLOCK = re.compile(r"(?P<hours>\d{1,2}) ?(?::|\{:\}) ?(?P<minutes>[0-5]\d)(?: ?(?P<half>[aApP])\.?[mM]\.?)?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LETTER = re.compile(r"(?:\\text ?\{ ?)?[(\[]? ?(?P<letter>[A-Za-z]) ?[)\].:]?(?: ?\})?")
@@ -222,11 +223,13 @@ def _read_mixed(text: str) -> tuple[Fraction, None] | None:
 
 
 def _read_scientific(text: str) -> tuple[Fraction, None] | None:
-    match = _SCIENTIFIC.fullmatch(text)
-    if match is None:
+    if short := _E_NOTATION.fullmatch(text):
+        exponent, mantissa = int(short[2]), _read_decimal(short[1])
+    elif match := _SCIENTIFIC.fullmatch(text):
+        exponent = int((match["exponent"] or match["digit"]).replace(" ", ""))
+        mantissa = _read_decimal(match["mantissa"])
+    else:
         return None
-    exponent = int((match["exponent"] or match["digit"]).replace(" ", ""))
-    mantissa = _read_decimal(match["mantissa"])
     if mantissa is None or abs(exponent) > _MAX_EXPONENT:
         return None
     return mantissa[0] * Fraction(10) ** exponent, None

@@ -8,7 +8,8 @@ import sympy
 MAX_BITS = 200_000.0
 """Larger numbers are not evaluated."""
 
-_SYMBOL_BITS = 5.0  # the points at which expressions are compared lie below 32
+SYMBOL_BITS = 5.0
+"""Of most points at which expressions are compared, which lie below 32."""
 
 
 class _Size(NamedTuple):
@@ -20,19 +21,19 @@ class _Size(NamedTuple):
     """Of the digits of any number met while evaluating it, and of the absolute value of log2 of its value."""
 
 
-def is_bounded(*expressions: Any) -> bool:
-    """Whether evaluating the expressions meets no number of more than MAX_BITS bits."""
-    return all(_size(expression).bits <= MAX_BITS for expression in expressions)
+def is_bounded(*expressions: Any, symbol_bits: float = SYMBOL_BITS) -> bool:
+    """Whether evaluating the expressions, variables below 2^symbol_bits, meets no number of more than MAX_BITS bits."""
+    return all(_size(expression, symbol_bits).bits <= MAX_BITS for expression in expressions)
 
 
-def _size(expression: Any) -> _Size:
+def _size(expression: Any, symbol_bits: float) -> _Size:
     if isinstance(expression, sympy.Rational):
         top, bottom = abs(int(expression.p)), int(expression.q)
         magnitude = math.log2(top) - math.log2(bottom) if top else 0.0
         return _Size(max(0.0, magnitude), float(max(top, bottom).bit_length()))
     if not getattr(expression, "args", ()):
-        return _Size(_SYMBOL_BITS, _SYMBOL_BITS)
-    inner = [_size(argument) for argument in expression.args]
+        return _Size(symbol_bits, symbol_bits)
+    inner = [_size(argument, symbol_bits) for argument in expression.args]
     widest = max(size.bits for size in inner)
     magnitude, bits = _of_node(expression, inner, widest) if widest <= MAX_BITS else (math.inf, math.inf)
     return _Size(magnitude, max(bits, widest))
