@@ -22,6 +22,7 @@ from verifiers.code.plain import MUTABLE, Decoder, Encoder, Json, NotPlainError
 from verifiers.code.program import assemble
 
 MODULE_NAME = "solution"
+_OWN_FRAMES = 12
 _KINDS: tuple[tuple[type, str], ...] = (
     (types.GeneratorType, "generator"),
     (types.FunctionType, "function"),
@@ -249,7 +250,13 @@ class Server:
         forms = [encoder.encode(argument) for argument in arguments]
         named = [[name, encoder.encode(value)] for name, value in keywords.items()]
         send(self._channel, {"callback": number, "args": forms, "kwargs": named})
-        reply = self._wait()
+        # The frames until the program's next one are not the program's.
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(before + _OWN_FRAMES)
+        try:
+            reply = self._wait()
+        finally:
+            sys.setrecursionlimit(before)
         if "raised" in reply:
             kind, text = reply["raised"]
             raise getattr(builtins, kind, RuntimeError)(text)

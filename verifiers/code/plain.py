@@ -30,6 +30,26 @@ BUILTIN_TYPES = {name: kind for name, kind in vars(builtins).items() if type(kin
 """Types that both sides have anyway; each crosses as its name."""
 _BUILTIN_NAMES = {kind: name for name, kind in BUILTIN_TYPES.items()}
 _CONSTANTS = {"NotImplemented": NotImplemented, "Ellipsis": Ellipsis}
+PLAIN_NAMES = frozenset(
+    name
+    for kind in (
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        bytearray,
+        list,
+        tuple,
+        dict,
+        set,
+        frozenset,
+        range,
+        collections.deque,
+    )
+    for name in dir(kind)
+)
+"""Attributes of plain values."""
 MUTABLE = (list, dict, set, bytearray, collections.deque)
 """Types whose instances can be changed in place; each one in a message has a number, counted from 0 as they appear."""
 

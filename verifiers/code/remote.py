@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from verifiers.code.channel import FORWARDED
-from verifiers.code.plain import Json, MalformedError
+from verifiers.code.plain import PLAIN_NAMES, Json, MalformedError
 
 if TYPE_CHECKING:
     from verifiers.code.session import Session
@@ -69,8 +69,15 @@ class Remote:
         return self._assay_session.ask("get", self, "__module__")
 
     def __getattr__(self, name: str) -> Any:
+        if name in PLAIN_NAMES and not self._assay_live:
+            # A plain value would have it here, with the tests' arguments out of the completion's reach.
+            raise AttributeError(f"an opaque {type(self).__name__} is not asked for its '{name}'")
         value = self._assay_session.ask("get", self, name)
-        return _stepping(value) if name in _STEPS and issubclass(type(value), Remote) else value
+        if not issubclass(type(value), Remote):
+            return value
+        if name in _STEPS:
+            return _stepping(value)
+        return _confided(value) if name in PLAIN_NAMES else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._assay_session.ask("set", self, name, value)
@@ -127,6 +134,17 @@ def _stepping(method: Remote) -> Callable[..., Any]:
         return method._assay_session.step("call", method, *arguments)
 
     return step
+
+
+def _confided(method: Remote) -> Callable[..., Any]:
+    """Return a method that plain values have too: what the tests hand it may be what they expect."""
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        if arguments or keywords:
+            method._assay_session.shared = True
+        return method._assay_session.ask("call", method, *arguments, **keywords)
+
+    return call
 
 
 def _next(self: Remote) -> Any:

@@ -26,7 +26,7 @@ from verifiers.code.plain import (
 )
 from verifiers.code.remote import Remote, local_exception, remote_class, stand_in_exception
 
-_MAX_CALLBACK_DEPTH = 20
+_MAX_CALLBACK_DEPTH = 300
 _SCALARS = (type(None), bool, int, float, str, bytes, complex)
 
 
@@ -53,12 +53,14 @@ class Session:
         self.answered = 0
         """Those of them that were answered; from then on, what test code does may be the completion's doing."""
         self.shared = False
-        """A comparison was computed in the completion's process, or the tests hold what it changed."""
+        """What decides was computed in the completion's process, or the tests hold what it changed."""
         self.failure: BaseException | None = None
         """What ended the run for good."""
-        self.fresh: dict[int, Any] = {}
-        """Arguments that exist only for the call being made, by identity."""
-        self.in_assertion = False
+        self.fresh: set[int] = set()
+        """The ids of arguments that exist only for the call being made."""
+        self._in_assertion = False
+        self._outer: list[tuple[bool, int]] = []
+        self._first_deferred = 0
         self._channel = channel
         self._own_module = own_module
         self._remotes: weakref.WeakValueDictionary[int, Remote] = weakref.WeakValueDictionary()
@@ -116,10 +118,22 @@ class Session:
         """Let the completion's process forget an object, with the next question."""
         self._released.append(number)
 
+    def enter(self, *, assertion: bool) -> None:
+        """Begin an assertion, or a statement that is none though an assertion runs it."""
+        self._outer.append((self._in_assertion, self._first_deferred))
+        self._in_assertion, self._first_deferred = assertion, len(self._deferred)
+
+    def leave(self) -> None:
+        """End what `enter` began."""
+        try:
+            self.settle()
+        finally:
+            self._in_assertion, self._first_deferred = self._outer.pop()
+
     def settle(self) -> None:
-        """Let the tests see what calls within the assertion that just ended changed in place."""
-        while self._deferred:
-            containers, changed = self._deferred.pop(0)
+        """Let the tests see what calls within the innermost assertion changed in place."""
+        while len(self._deferred) > self._first_deferred:
+            containers, changed = self._deferred.pop(self._first_deferred)
             self._apply(containers, changed)
 
     def _question(self, do: str, arguments: tuple[Any, ...], keywords: dict[str, Any], *, live: bool) -> Any:
@@ -164,16 +178,13 @@ class Session:
             raise Violation("an answer that is none")
         if "unsendable" in reply:
             raise UnreadableResult(str(reply["unsendable"])[:200])
+        self.shared = self.shared or (held and bool(changed))
         if "raised" in reply:
             self._apply(containers, changed)
             raise self._exception(reply["raised"])
         if "value" not in reply:
             raise Violation("an answer that is none")
-        if reply["value"] is None or not changed:
-            self._apply(containers, changed)
-            return self._decoder(containers, live=live).decode(reply["value"])
-        self.shared = self.shared or held
-        if not self.in_assertion:
+        if not (changed and self._in_assertion):
             self._apply(containers, changed)
             return self._decoder(containers, live=live).decode(reply["value"])
         copies = _copies(containers)
@@ -194,8 +205,11 @@ class Session:
         number = message["callback"]
         if message.keys() != {"callback", "args", "kwargs"} or type(number) is not int:
             raise Violation("a callback that is none")
-        if not 0 <= number < len(self._functions) or self._callback_depth >= _MAX_CALLBACK_DEPTH:
+        if not 0 <= number < len(self._functions):
             raise Violation("a callback that is not allowed")
+        if self._callback_depth >= _MAX_CALLBACK_DEPTH:
+            send(self._channel, {"raised": ["RecursionError", "the tests' functions are called too deep"]})
+            return
         decoder = self._decoder([], live=False)
         arguments = decoder.decode(message["args"])
         keywords = message["kwargs"]
@@ -203,7 +217,7 @@ class Session:
             raise Violation("a callback that is none")
         named = {str(name): decoder.decode(form) for name, form in map(_pair, keywords)}
         self._callback_depth += 1
-        in_assertion, self.in_assertion = self.in_assertion, False
+        self.enter(assertion=False)
         try:
             value = self._functions[number](*arguments, **named)
             reply = {"value": Encoder(self._describe).encode(value)}
@@ -218,7 +232,7 @@ class Session:
             reply = {"raised": _nearest_builtin(raised)}
         finally:
             self._callback_depth -= 1
-            self.in_assertion = in_assertion
+            self.leave()
         try:
             send(self._channel, reply)
         except TooLargeError:

@@ -64,7 +64,8 @@ def read_tests(code: str, entry_point: str | None) -> AssertCode:
         raise BrokenTestsError("the test code asserts nothing")
     loaded = _loaded(table) - _bound(table)
     aliases = {name for name in (entry_point, _check_parameter(tree)) if name is not None}
-    objects = _used_as_objects(nodes)
+    classes = {node.id for node in nodes if isinstance(node, ast.Name) and node.id[:1].isupper()}
+    objects = _used_as_objects(nodes, classes | (aliases if entry_point and entry_point[:1].isupper() else set()))
     free = loaded - vars(builtins).keys()
     _refuse_subclasses(nodes, free | aliases)
     _refuse_exits(tree)
@@ -179,17 +180,21 @@ def _calls(statement: ast.stmt, name: str) -> bool:
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name
 
 
-def _used_as_objects(nodes: list[ast.AST]) -> set[str]:
-    """Return the names N with a use like `N(…).push` or `v = N(…)` and `v.push`, or `N.push`."""
+def _used_as_objects(nodes: list[ast.AST], classes: set[str]) -> set[str]:
+    """Return the names N with a use like `N(…).push` or `v = N(…)` and `v.push`, or `N.push`.
+
+    The attribute must be one that no plain value has, unless N is among `classes`, named as classes are.
+    """
     makers = {name: maker for node in nodes for name, maker in _made(node)}
     found: set[str] = set()
     for node in nodes:
-        if not isinstance(node, ast.Attribute) or node.attr in _PLAIN_ATTRIBUTES or node.attr.startswith("__"):
+        if not isinstance(node, ast.Attribute) or node.attr.startswith("__"):
             continue
         root = node.value
         name = _called_name(root) or (root.id if isinstance(root, ast.Name) else None)
-        if name is not None:
-            found.add(makers.get(name, name))
+        maker = makers.get(name, name) if name is not None else None
+        if maker is not None and (maker in classes or node.attr not in _PLAIN_ATTRIBUTES):
+            found.add(maker)
     return found
 
 

@@ -42,7 +42,7 @@ _KEPT_SIGNALS = {
 }
 _SHOWN = 500
 _NEVER_USED = "the tests never use the completion"
-_RECURSION_LIMIT = 3000  # deep values cross by recursion, beside what the tests themselves need
+_RECURSION_LIMIT = 6000  # deep values and callbacks cross by recursion, beside what the tests themselves need
 
 
 class TimeUp(BaseException):
@@ -105,7 +105,6 @@ class Run:
 
     def limit_time(self, cpu_seconds: float, wall_seconds: float) -> None:
         """Stop a little before the sandbox would, while there is time to say where."""
-
         timers = {
             signal.SIGPROF: (signal.ITIMER_PROF, time.process_time, cpu_seconds * _SHARE_OF_TIME),
             signal.SIGALRM: (signal.ITIMER_REAL, time.monotonic, wall_seconds * _SHARE_OF_TIME),
