@@ -18,7 +18,7 @@ _CANCELLED_DIGITS_AT_POINTS = 300
 _NOTHING = sympy.Float("1e-30", 30)
 """What is left of a difference of which no digit is sure must be smaller than this part of the compared values."""
 _ENOUGH_POINTS = 3
-_PLENTY_OF_POINTS = 15
+_PLENTY_OF_POINTS = 18  # more than there are special points
 _DEEP_POINTS = 1
 
 # Small and large, of both signs, hardly special: no simple fractions. Here and there one that is no fraction at all,
@@ -27,8 +27,8 @@ _POINTS: tuple[Any, ...] = tuple(
     sympy.Rational(top, 1009)
     for top in (373, 1931, -719, 3251, 97, -2593, 811, 12653, 557, -163, 2027, 7451, 3041, 89, -5417, 641, 31337, 1217)
 )
-_IRRATIONAL = (sympy.sqrt(11), -sympy.pi * sympy.Rational(7, 5), sympy.E / 7, sympy.sqrt(sympy.Rational(2, 3)))
-_WHOLE = (3, 7, -4, 1, 12)
+_IRRATIONAL = (sympy.sqrt(11), -sympy.pi * sympy.Rational(7, 5), sympy.E / 7)
+_WHOLE = (3, 7, -4)
 # Where a threshold that the small points lie below has been passed; only for what stays small there.
 _FAR = (
     (7.0, (sympy.Rational(-61 * 97, 89), sympy.Rational(101 * 97, 89), -97, 67)),
@@ -148,7 +148,7 @@ def _is_below(value: Any, bound: Any) -> bool:
 
 
 def _lost_all_digits(value: Any) -> bool:
-    """Whether evalf could not find one sure digit, which it shows by a precision of one bit: the size is the error's."""
+    """Whether evalf could not find one sure digit, which it shows by a precision of one bit."""
     return any(part._prec == 1 for part in value.atoms(sympy.Float))
 
 
@@ -198,15 +198,14 @@ def _points(symbols: Any) -> list[dict[Any, Any]]:
 def _special_points(symbols: Any, *expressions: Any) -> list[dict[Any, Any]]:
     """Return points whose kind may matter: irrational, whole, and far out where the values stay small enough."""
     ordered = sorted(symbols, key=lambda symbol: str(symbol.name))
-    kinds: list[tuple[Any, ...]] = [_IRRATIONAL, _WHOLE]
-    kinds += [points for bits, points in _FAR if is_bounded(*expressions, symbol_bits=bits)]
+    far: list[tuple[Any, ...]] = [points for bits, points in _FAR if is_bounded(*expressions, symbol_bits=bits)]
     chosen = [
         {symbol: sympy.sympify(points[(round_ + place) % len(points)]) for place, symbol in enumerate(ordered)}
-        for points in kinds
+        for points in [_IRRATIONAL, _WHOLE, *far]
         for round_ in range(len(points))
     ]
     # All variables on the same side of what they are compared with.
-    for points in kinds[2:]:
+    for points in far:
         chosen += [{symbol: points[0] - 2 * place for place, symbol in enumerate(ordered)}] * (len(ordered) > 1)
     return chosen
 

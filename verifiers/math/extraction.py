@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from assay.tasks import FormatSpec, MathOptions
 
-from verifiers.format_tags import END_OF_TURN
+from verifiers.format_tags import END_OF_TURN, tags_named
 from verifiers.math.normalise import unbox
 
 
@@ -44,7 +44,12 @@ _PHRASE = re.compile(
 _MATH_OPENING = {"$$": "$$", "$": "$", r"\(": r"\)", r"\[": r"\]", "**": "**"}
 _SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|\n|입니다|이다")
 _AFTERTHOUGHT = re.compile(r",?\s(?:because|since|as|so|which|where|when|after|given)\s", re.IGNORECASE)
-_MORE_FORMULAS = re.compile(r"\s{0,3}(?:,|and|or|\\text)\s{0,3}\$")
+_MORE_FORMULAS = re.compile(
+    r"\s{0,3}(?:[,;(/&]|and|or|\\text)\s{0,3}"
+    r"(?:(?:and|or|else|maybe|perhaps|possibly|probably|alternatively|also|even|it|he|she|could|might|may|be|is|"
+    r"either|both|else|then)[\s,]{1,3}){0,6}(?:\$|\\\(|\*\*|[-+]?\d)",
+    re.IGNORECASE,
+)
 _MAX_PHRASE = 4000
 
 _NUMBER = re.compile(
@@ -85,14 +90,15 @@ def _choose(answers: list[str], policy: str, source: str) -> Found:
 
 
 def _after_reasoning(completion: str, form: FormatSpec) -> str | None:
-    """Return what follows the reasoning, all of it when there is no reasoning tag; None inside unfinished reasoning."""
-    searched = completion.lower() if form.ignore_case and completion.isascii() else completion
-    tag = form.think_tag.lower() if searched is not completion else form.think_tag
-    end = searched.rfind(f"</{tag}>")
-    if searched.find(f"<{tag}>", max(end, 0)) >= 0 or (end < 0 and form.think_prefilled):
-        return None
-    text = completion if end < 0 else completion[end + len(tag) + 3 :]
-    return _without_end_of_turn(text)
+    """Return what follows the reasoning, all of it when there is no reasoning tag; None inside unfinished reasoning.
+
+    A tag written sloppily, `<think >` or `<THINK>`, opens and closes like any other.
+    """
+    end, is_open = 0, form.think_prefilled
+    for tag in tags_named((form.think_tag,), completion, len(completion)):
+        is_open = not tag.closing
+        end = tag.end if tag.closing else end
+    return None if is_open else _without_end_of_turn(completion[end:])
 
 
 def _without_end_of_turn(text: str) -> str:

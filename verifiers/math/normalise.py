@@ -144,11 +144,26 @@ def unbox(text: str) -> str:
 
 
 def _plain_signs(text: str) -> str:
-    text = _FRACTION_SIGN.sub(lambda m: f"{m[1]} {_FRACTIONS[m[2]]}" if m[1] else _FRACTIONS[m[2]], text)
+    text = _FRACTION_SIGN.sub(_fraction, text)
     text = _ROOT.sub(lambda m: rf"\sqrt{{{m[1] or m[2]}}}", text)
     text = _SUPERSCRIPT_RUN.sub(lambda m: f"^{{{m[0].translate(_SUPERSCRIPTS)}}}", text)
     text = _SUBSCRIPT_RUN.sub(lambda m: f"_{{{m[0].translate(_SUBSCRIPTS)}}}", text)
     return text.translate(_CHARACTERS)
+
+
+def _fraction(match: re.Match[str]) -> str:
+    """Write a fraction sign out; in brackets where what stands around it would take it apart, as in `1/½`."""
+    written = _FRACTIONS[match[2]]
+    if match[1]:
+        return f"{match[1]} {written}"
+    before, after = match.string[: match.start()].rstrip()[-1:], match.string[match.end() :].lstrip()[:1]
+    is_bound = bool(before) and (before in "/^*÷×·∙⋅∕⁄)}]_" or before.isalnum())
+    return f"({written})" if is_bound or _binds(after) else written
+
+
+def _binds(after: str) -> bool:
+    """Whether a character binds what stands before it more tightly than a fraction's bar."""
+    return bool(after) and (after in "/^!÷∕⁄([{\\" or after.isalnum())
 
 
 def _unwrap(text: str) -> str:

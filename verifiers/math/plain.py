@@ -40,7 +40,15 @@ _E_NOTATION = re.compile(r"(\d+\.\d*(?=e)|\.\d+(?=e)|\d+(?=e\+?\d|E)|1(?=e-))[eE
 _CLOCK = re.compile(r"(?P<hours>\d{1,2}) ?(?::|\{:\}) ?(?P<minutes>[0-5]\d)(?: ?(?P<half>[aApP])\.?[mM]\.?)?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LETTER = re.compile(r"(?:\\text ?\{ ?)?[(\[]? ?(?P<letter>[A-Za-z]) ?[)\].:]?(?: ?\})?")
-_CHOICE = re.compile(r"(?:\\text ?\{ ?)?\(? ?(?P<letter>[A-J]) ?(?:[).:]) ?\}?(?= |\\|$).*", re.DOTALL)
+_CHOICE = re.compile(
+    r"(?:\\text ?\{ ?)?\(? ?(?P<letter>[A-J]) ?(?:[).:]) ?\}?(?= |\\|[,;/&|]|$)(?P<content>.*)", re.DOTALL
+)
+# `(B) and (C)`, `B. or C`, `(B), (C)`, `(B) is wrong`: more than one choice, or none.
+_HEDGE = re.compile(
+    r"[(\[] ?[A-J] ?[)\]]|(?:^|[^A-Za-z])(?:and|or|nor|but|not)\b[^A-Za-z]{0,4}(?:\\text ?\{)?[^A-Za-z]{0,4}"
+    r"(?:(?:maybe|perhaps|possibly|also|even)[^A-Za-z]{1,4})?[A-J](?![A-Za-z])"
+    r"|^[^A-Za-z]*[A-J] ?[).:]|[,;/&|] ?\(?[A-J](?: ?[).:,]|$)|^[^A-Za-z]*(?:and|or|nor|but|not|is|isn't|if|unless)\b"
+)
 _TEXT = re.compile(r"\\text ?\{(?P<inner>[^{}\\$]*)\}")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z'’-]*(?: [A-Za-z][A-Za-z'’-]*)*")
 _SHORT_WORDS = frozenset("yes no true false none even odd dne both all never".split())  # noqa: SIM905
@@ -285,6 +293,8 @@ def _same_letter(letter: str, answer: Written) -> bool | None:
     if answer.letter is not None:
         given = answer.letter
     elif letter.isupper() and (match := _CHOICE.fullmatch(answer.text)):
+        if _HEDGE.search(match["content"]):
+            return False
         given = match["letter"]
     else:
         return None if answer.words is None and answer.number is None else False

@@ -79,7 +79,19 @@ _CHANGES = frozenset(
     under over less more than above at least most about squared cubed factorial root roots power mod modulo
     choose pi infinity zero loss remainder plus divided multiplied is are was but if because since when where
     wrong incorrect either between base binary hex octal exp log sin cos tan sqrt inf
+    one two three four five six seven eight nine ten eleven twelve ones twos threes fours fives tens nil nought
+    lakh lakhs lac lacs crore crores arab grand mil mill mln mio mrd bil bln bn mn thou myriad myriads couple
+    double doubled triple tripled quadruple quadrupled halved twice thrice
+    once fold negated inverted inverse reciprocal opposite complement off short fewer greater larger smaller bigger
+    false untrue doubtful maybe perhaps possibly halfs eights raised per mille permille reduced increased decreased
     """.split()  # noqa: SIM905 - a list of so many words reads better so
+)
+
+_NUMBER_WORD = re.compile(
+    r"[a-z]*(?:illion|illiard)(?:s|ths?)?|[a-z]*(?:hundred|thousand|lakh|crore)(?:s|ths?)?|[a-z]*(?:teen|ie)ths?"
+    r"|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|four|fif|six|seven|eigh|nine)ty"
+    r"|(?:half|third|quarter|fourth|fif|six|seven|eigh|nin|ten|eleven|twelf)(?:s|ths?)?|[a-z]+fold|[a-z]+tupled?"
+    r"|(?:milli|micro|nano|kilo|mega|giga)"
 )
 
 _MONEY = r"(?:(?:US|AU|CA)?(?:\\\$|[$€£¥₹₽₩]))"
@@ -133,9 +145,14 @@ def split_noun(text: str) -> tuple[str, str | None]:
     match = re.fullmatch(
         r"(?P<head>[^A-Za-z\\]*\d) ?(?:\\text ?\{| ) ?(?P<words>[a-z]{3,20}(?: [a-z]{3,20})?) ?\}?", text
     )
-    if match is None or any(word in _CHANGES for word in match["words"].split()):
+    if match is None or any(map(_changes, match["words"].split())):
         return text, None
     return match["head"], f"noun {match['words']}"
+
+
+def _changes(word: str) -> bool:
+    """Whether a word after a number makes it another one: it is not left out, and the text is no plain quantity."""
+    return word in _CHANGES or _NUMBER_WORD.fullmatch(word) is not None
 
 
 def drop_units(text: str) -> str:
