@@ -69,17 +69,26 @@ class MalformedError(Exception):
 class Encoder:
     """Turns values into JSON. One for each message; `containers` then lists the message's mutable ones in order."""
 
-    def __init__(self, hook: Hook, known: Iterable[Any] = (), *, track: bool = False) -> None:
+    def __init__(
+        self,
+        hook: Hook,
+        known: Iterable[Any] = (),
+        *,
+        track: bool = False,
+        is_object: Callable[[Any], bool] | None = None,
+    ) -> None:
         """Prepare for one message.
 
         Args:
             hook: called with what is not plain; returns its form or raises `NotPlainError`.
+            is_object: tells of an instance of a subclass of a plain type whether it goes to the hook as well.
             known: containers that the other side has, sent as references to their place in this sequence.
             track: number the containers met, and send one that appears again as a reference, so that it stays one.
         """
         self.containers: list[Any] = list(known)
         self._numbers = {id(container): number for number, container in enumerate(self.containers)}
         self._hook = hook
+        self._is_object = is_object
         self._track = track
         self._open: set[int] = set()
         self._values = 0
@@ -95,6 +104,8 @@ class Encoder:
             return value if _as_itself(value) else _spelled(value)
         if id(value) in self._numbers:
             return {"ref": self._numbers[id(value)]}
+        if self._is_object is not None and self._is_object(value):
+            return self._hook(value)
         return self._encode_container(value)
 
     def content(self, container: Any) -> Json:

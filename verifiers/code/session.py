@@ -82,6 +82,10 @@ class Session:
         if self._guarded(lambda: receive(self._channel)) != {"ready": True}:
             self._end(Violation("a message before the first question"))
 
+    def announce(self, attributes: list[str]) -> None:
+        """Tell which attributes make an instance of a plain type's subclass more than plain data for the tests."""
+        self._question("attributes", (attributes,), {}, live=False)
+
     def lookup(self, name: str, *, live: bool) -> tuple[bool, Any]:
         """Return whether the completion defines the name, and its value or a stand-in for it."""
         answer = self._question("name", (name,), {}, live=live)

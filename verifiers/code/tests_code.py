@@ -41,6 +41,8 @@ class AssertCode:
     """Builtin names that it loads."""
     objects: frozenset[str]
     """Names of the completion whose results it uses as objects with attributes that no plain value has."""
+    attributes: frozenset[str]
+    """Attributes that it uses and no plain value has."""
     defines_check: bool
     calls_check: bool
     checks: int
@@ -74,6 +76,9 @@ def read_tests(code: str, entry_point: str | None) -> AssertCode:
         free=frozenset(free),
         builtin=frozenset(loaded & vars(builtins).keys()),
         objects=frozenset(objects | (aliases if objects & aliases else set())),
+        attributes=frozenset(
+            node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_no_plain(node.attr)
+        ),
         defines_check=_check_definition(tree) is not None,
         calls_check=any(_calls(statement, CHECK_FUNCTION) for statement in tree.body),
         checks=sum(isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant) for node in nodes),
@@ -196,6 +201,10 @@ def _used_as_objects(nodes: list[ast.AST], classes: set[str]) -> set[str]:
         if maker is not None and (maker in classes or node.attr not in _PLAIN_ATTRIBUTES):
             found.add(maker)
     return found
+
+
+def _is_no_plain(attribute: str) -> bool:
+    return attribute not in _PLAIN_ATTRIBUTES and not attribute.startswith("_")
 
 
 def _made(node: ast.AST) -> Iterator[tuple[str, str]]:

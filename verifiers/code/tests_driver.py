@@ -142,6 +142,7 @@ class Run:
         self._rehearse(tests, code, wanted)
         self._session.wait_until_loaded()
         self._loaded = True
+        self._session.announce(sorted(tests.attributes))
         candidate = self._bind(tests, wanted)
         self._run_code(tests, code, self._namespace, candidate)
         self._session.settle()
