@@ -133,7 +133,7 @@ def test_plain_answers_need_no_sandbox(sandboxes: LocalSandboxes) -> None:
 
 
 def test_only_the_answer_that_breaks_a_limit_pays(sandboxes: LocalSandboxes) -> None:
-    endless = boxed(r"\prod_{k=1}^{10^{9}} k", "7")
+    endless = boxed(r"\prod_{k=1}^{16000}(\sqrt{k}+x)", "7")
     verdicts = grade([boxed(r"\sqrt{49}", "7"), endless, boxed(r"\sqrt{50}", "7")], sandboxes)
     assert [(v.accuracy, v.reason) for v in verdicts if isinstance(v, Judgement)] == [
         (1.0, "equal"),

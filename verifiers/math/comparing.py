@@ -265,6 +265,8 @@ def _assignment(node: Node) -> tuple[str | None, Node | None]:
     """Return name and value of `x = 5`, `f(x) = …`, `x = a = b` or `x ∈ S`; None where it is no such relation."""
     if not isinstance(node, Relation) or not set(node.operators) <= {"=", "in"}:
         return None, None
+    if len(node.sides) == 2 and node.operators == ("=",) and _symbols(node.sides[1]) and _is_closed(node.sides[0]):
+        node = Relation(node.sides[::-1], node.operators)  # 5 = x
     name = _name(node.sides[0])
     value = node.sides[-1]
     if name is None or (isinstance(value, Value) and value.expression.free_symbols & _symbols(node.sides[0])):

@@ -32,12 +32,14 @@ _BOX_TOKEN = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s{0,20}(?P<brace>\{)?|\\.
 _BARE_BOX = re.compile(r"(?:[-+]?[\d.,]{1,200}|\\d?frac\s?\d\s?\d|[A-Za-z](?![A-Za-z]))")
 
 _MARKER = re.compile(r"^[ \t>*]{0,8}(?:####|\**A:)[ \t*]{0,8}(?P<answer>\S[^\n]{0,4000})$", re.MULTILINE)
+_OTHER_CHOICE = re.compile(r"A:[^\n]{0,4000}\s[ \t>*]{0,6}B[:.)]")  # `A: 3`, `B: 4`: the choices of a question
 _NEXT_PROBLEM = re.compile(r"^[ \t>*#]{0,8}(?:Question|Problem|Q)\s?\d{0,4}\s?:", re.MULTILINE | re.IGNORECASE)
 _ANSWER_LIKE = re.compile(r"[-+−–]?[$€£¥\\(\[{.\d]|[A-Za-z](?![A-Za-z])|[\w'’-]{1,30}[.!]?$")
 
 _PHRASE = re.compile(
     r"(?:(?:final\s{1,3}|correct\s{1,3}|right\s{1,3})?\banswers?\b(?:\s{1,3}(?:to|of|for)\s[^\n.:]{1,120}?)?\**"
     r"(?:\s{0,3}(?:is|are|was|would\s{1,2}be|=|:)\**){1,2}|最终答案[是为：:]{1,2}|答案[是为：:]{1,2}|正答[は：:]{1,2}"
+    r"|(?:^|(?<=\n))[ \t#*]{0,8}(?:final\s)?answer[ \t*]{0,4}\n"
     r"|(?:정답|답)(?:은|:|：))\s{0,4}",
     re.IGNORECASE,
 )
@@ -171,7 +173,7 @@ def _markers(text: str, _form: FormatSpec) -> list[str]:
             break
         searched = match.end()
         answer = match["answer"].strip().strip("*").strip()
-        if _ANSWER_LIKE.match(answer):
+        if _ANSWER_LIKE.match(answer) and not _OTHER_CHOICE.search(text, match.start(), match.end() + 12):
             found.append(answer)
     return found
 

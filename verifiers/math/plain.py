@@ -40,6 +40,7 @@ _E_NOTATION = re.compile(r"(\d+\.\d*(?=e)|\.\d+(?=e)|\d+(?=e\+?\d|E)|1(?=e-))[eE
 _CLOCK = re.compile(r"(?P<hours>\d{1,2}) ?(?::|\{:\}) ?(?P<minutes>[0-5]\d)(?: ?(?P<half>[aApP])\.?[mM]\.?)?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LETTER = re.compile(r"(?:\\text ?\{ ?)?[(\[]? ?(?P<letter>[A-Za-z]) ?[)\].:]?(?: ?\})?")
+_LABEL = re.compile(r"^\\text ?\{ ?\([A-J]\) ?\} ?(?=[\d\\(+-])")  # of the choice that the answer is
 _CHOICE = re.compile(
     r"(?:\\text ?\{ ?)?\(? ?(?P<letter>[A-J]) ?(?:[).:]) ?\}?(?= |\\|[,;/&|]|$)(?P<content>.*)", re.DOTALL
 )
@@ -71,7 +72,7 @@ class Written:
     @cached_property
     def quantity(self) -> tuple[str, str | None]:
         """What stands without its unit, and the unit's one name."""
-        return split_unit(self.text)
+        return split_unit(_LABEL.sub("", self.text))
 
     @cached_property
     def number(self) -> "Number | None":
@@ -275,6 +276,8 @@ def _units_conflict(one: str | None, other: str | None) -> bool:
     """Whether both are known units, and different ones; a counted noun or a percent sign contradicts nothing."""
     if one is None or other is None or "percent" in (one, other):
         return False
+    if {one.split()[0], other.split()[0]} == {"degree"} and "degree" in (one, other):
+        return False  # of an angle or a temperature, whose scale was left out
     return one != other and not one.startswith("noun") and not other.startswith("noun")
 
 

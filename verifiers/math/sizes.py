@@ -8,6 +8,9 @@ import sympy
 MAX_BITS = 200_000.0
 """Larger numbers are not evaluated."""
 
+MAX_TERM_BITS = 14.0
+"""Of the number of terms of a sum or a product."""
+
 SYMBOL_BITS = 5.0
 """Of most points at which expressions are compared, which lie below 32."""
 
@@ -35,8 +38,20 @@ def _size(expression: Any, symbol_bits: float) -> _Size:
         return _Size(symbol_bits, symbol_bits)
     inner = [_size(argument, symbol_bits) for argument in expression.args]
     widest = max(size.bits for size in inner)
-    magnitude, bits = _of_node(expression, inner, widest) if widest <= MAX_BITS else (math.inf, math.inf)
+    is_small = widest <= MAX_BITS and not _has_too_many_terms(expression, symbol_bits)
+    magnitude, bits = _of_node(expression, inner, widest) if is_small else (math.inf, math.inf)
     return _Size(magnitude, max(bits, widest))
+
+
+def _has_too_many_terms(expression: Any, symbol_bits: float) -> bool:
+    """Whether a product, or a sum without a simple closed form, runs over more terms than are worth carrying out."""
+    if not isinstance(expression, sympy.Sum | sympy.Product):
+        return False
+    if isinstance(expression, sympy.Sum) and expression.function.is_polynomial(*expression.variables):
+        return False
+    return (
+        sum(max(_size(end, symbol_bits).magnitude for end in limit[1:]) for limit in expression.limits) > MAX_TERM_BITS
+    )
 
 
 def _of_node(expression: Any, inner: list[_Size], widest: float) -> tuple[float, float]:  # noqa: PLR0911

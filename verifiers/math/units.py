@@ -12,6 +12,8 @@ for _unit, _spellings in {
     "yen": "yen jpy yuan rmb 元",
     "percent": "percent pct percentage",
     "degree": "degree degrees deg °",
+    "celsius": "celsius",
+    "fahrenheit": "fahrenheit",
     "radian": "radian radians rad rads",
     "metre": "metre metres meter meters m 米",
     "centimetre": "centimetre centimetres centimeter centimeters cm cms 厘米",
@@ -69,6 +71,7 @@ _JOINERS = {
     "cu": "cubic",
 }
 _JOINERS |= {"cubed": "cubic"}
+_POWERS = {"2": "square", "3": "cubic"}
 
 # Words after a number that change its value or deny it; such a text is no quantity.
 _CHANGES = frozenset(
@@ -100,6 +103,8 @@ _TRAILING_MONEY = re.compile(rf"(?<=\d)\s*(?P<money>{_MONEY})$")
 _CURRENCIES = {"€": "euro", "£": "pound", "¥": "yen", "₹": "rupee", "₽": "ruble", "₩": "won"}
 _CIRCLE = r"\^\s?(?:\\circ|\{\s?\\circ\s?\})"
 _TRAILING_DEGREES = re.compile(rf"\s?{_CIRCLE}\s?$")
+_TEMPERATURE = re.compile(rf"\s?{_CIRCLE}\s?(?:\\text\s?\{{\s?)?(?P<scale>[CF])(?:\s?\}})?$")
+_SCALES = {"C": "celsius", "F": "fahrenheit"}
 _TRAILING_PERCENT = re.compile(r"\s?%$")
 _TRAILING_TEXT = re.compile(r"\s?\\text\s?\{(?P<words>[^{}]{1,60})\}\s?(?:\^\s?(?:\{\s?)?(?P<power>[23])(?:\s?\})?)?$")
 _TRAILING_WORDS = re.compile(
@@ -115,6 +120,8 @@ def split_unit(text: str) -> tuple[str, str | None]:
     if money:
         rest, unit = split_unit(text[money.end() :])
         return money["sign"] + rest, _CURRENCIES.get(money["money"][-1], unit if unit == "cent" else "dollar")
+    if match := _TEMPERATURE.search(text):
+        return text[: match.start()], f"degree {_SCALES[match['scale']]}"
     for pattern, unit in ((_TRAILING_PERCENT, "percent"), (_TRAILING_DEGREES, "degree")):
         if match := pattern.search(text):
             return text[: match.start()], unit
@@ -174,10 +181,17 @@ def _is_unit_of(before: str, words: str) -> bool:
 def _unit_name(words: str, power: str | None, *, letters: bool) -> str | None:
     """Return the one name of a unit such as `square feet`, `km/h` or, with `letters`, `m`; None when not known."""
     parts = []
-    given = words.replace("/", " / ").replace("-", " ").replace("\\", " ").split()
+    given = re.sub(r"[-\\.()]", " ", words.replace("/", " / ")).split()
     letters = letters or "/" in given or "per" in given
-    for word in given:
-        if word in _JOINERS:
+    for written in given:
+        word, _, inner_power = written.partition("^")
+        if inner_power in _POWERS and "/" in given:
+            parts.append(_WORDS.get(word, word))
+            parts.append(_POWERS[inner_power])
+        elif inner_power in _POWERS and len(given) == 1:
+            power = inner_power
+            parts.append(_WORDS.get(word, word))
+        elif word in _JOINERS:
             parts.append(_JOINERS[word])
         elif (word in _LETTERS and not letters) or not (name := _WORDS.get(word) or _WORDS.get(word.lower())):
             return None
@@ -186,7 +200,7 @@ def _unit_name(words: str, power: str | None, *, letters: bool) -> str | None:
     if not any(part in _NAMES for part in parts):
         return None
     if power:
-        parts.insert(0, {"2": "square", "3": "cubic"}[power])
+        parts.insert(len(parts) if "/" in parts else 0, _POWERS[power])
     return " ".join(parts)
 
 
