@@ -114,7 +114,7 @@ _TRAILING_WORDS = re.compile(
 _INNER_TEXT = re.compile(r"\\text\s?\{([^{}]{1,60})\}(?:\s?\^\s?(?:\{\s?)?[23](?:\s?\})?)?")
 
 
-def split_unit(text: str) -> tuple[str, str | None]:
+def split_unit(text: str) -> tuple[str, str | None]:  # noqa: PLR0911 - one way for each place of a unit
     """Split a quantity into what stands without its unit and the unit's one name; None where there is no known unit."""
     money = _LEADING_MONEY.match(text)
     if money:
