@@ -115,8 +115,8 @@ def assert_workload(count: int) -> Workload:
 
 def _own_row(shift: int) -> dict[str, Any]:
     return {
-        "prompt": f"def shifted(n):\n    return n + {shift}\n",
-        "canonical_solution": "",
+        "prompt": "def shifted(n):\n",
+        "canonical_solution": f"    return n + {shift}\n",
         "test": f"def check(candidate):\n    for n in range(5):\n        assert candidate(n) == n + {shift}\n",
         "entry_point": "shifted",
     }

@@ -37,7 +37,7 @@ class Limits:
     memory_bytes: int = 512 << 20
     """Resident memory of all of the case's processes together; each one's address space is bounded as well."""
     output_bytes: int = 1 << 20
-    """Standard output and standard error, each."""
+    """Standard output and standard error, each. All cases of a job together may write 64 times as much."""
     result_bytes: int = 4 << 20
     """What a trusted function may return."""
     processes: int = 32
@@ -85,6 +85,8 @@ class Job:
     limits: Limits = Limits()
     files: dict[str, bytes] = field(default_factory=dict)
     """Placed in the work folder before the first case; relative paths without `..`."""
+    wants_result: bool = True
+    """Whether what the guest function returns is asked for; off where the guest runs only untrusted code."""
     stop_after_failure: bool = False
     """Skip the cases after the first one that did not exit with 0; skipped cases have no outcome."""
 

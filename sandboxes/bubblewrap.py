@@ -4,7 +4,7 @@ As root, bubblewrap only assembles the file system; the zygote then enters a use
 on the host. As an unprivileged user, bubblewrap makes the user namespace.
 """
 
-import os
+import secrets
 import shutil
 import sys
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
         str(Path(sys.executable).resolve()),
         *start_zygote(),
         *("--incoming", str(inner), "--outgoing", str(inner)),
-        *(("--base-uid", str(_base_uid(inner))) if as_root else ()),
+        *(("--base-uid", str(_base_uid())) if as_root else ()),
         *profile.modules,
     ]
 
@@ -102,9 +102,9 @@ def starts_as_root() -> bool:
     return is_root_with(_ROOT_CAPABILITIES)
 
 
-def _base_uid(salt: int) -> int:
+def _base_uid() -> int:
     """Return host uids that no other sandbox of this machine uses at the same time, as far as chance can tell."""
-    return FIRST_HOST_UID + _UIDS_PER_SANDBOX * ((os.getpid() * 64 + salt) % 100_000)
+    return FIRST_HOST_UID + _UIDS_PER_SANDBOX * secrets.randbelow(1_000_000)
 
 
 def _root_options() -> list[str]:

@@ -23,7 +23,8 @@ from sandboxes.zygote_sandbox import ZygoteSandbox, start_zygote
 
 LABEL = "dev.assay.sandbox"
 """Label of every container of this backend, so that an operator finds them."""
-LIBRARY_LABEL = "dev.assay.library"
+LIBRARY_LABEL = "dev.assay.library."
+"""With a profile's name: the label of an image that holds the fingerprint of the profile's library."""
 _SECCOMP_PROFILE = Path(__file__).parent / "images" / "seccomp.json"
 _HEADER = struct.Struct(">BxxxL")
 _STDOUT = 1
@@ -48,17 +49,15 @@ class DockerConfig:
 class DockerSandbox(ZygoteSandbox):
     """A warm sandbox in a container (see `sandboxes.base.Sandbox`)."""
 
-    def __init__(self, profile: Profile, config: DockerConfig, all_profiles: tuple[Profile, ...] | None = None) -> None:
+    def __init__(self, profile: Profile, config: DockerConfig) -> None:
         """Start a container; it gets warm by itself, and `wait_until_warm` says when.
-
-        `all_profiles` are those that the image was built for, to tell whether it is up to date; not checked without.
 
         Raises:
             SandboxUnavailable: no engine or no image; the message says what to change.
         """
         try:
             self._client: docker.APIClient = docker.from_env().api
-            _check_image(self._client, config.image, all_profiles)
+            _check_image(self._client, config.image, profile)
             self._container = self._create(profile, config)
             self._attached = self._client.attach_socket(
                 self._container, params={"stdin": 1, "stdout": 1, "stderr": 0, "stream": 1}
@@ -101,6 +100,7 @@ class DockerSandbox(ZygoteSandbox):
             config.image,
             command=[*start_zygote(), "--incoming", "0", "--outgoing", "1", "--in-container", *profile.modules],
             hostname="sandbox",
+            environment={"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
             user="65532:65532",
             stdin_open=True,
             labels={LABEL: profile.name},
@@ -150,9 +150,9 @@ class DockerSandbox(ZygoteSandbox):
         self._client.close()
 
 
-def _check_image(client: docker.APIClient, image: str, profiles: tuple[Profile, ...] | None) -> None:
+def _check_image(client: docker.APIClient, image: str, profile: Profile) -> None:
     labels = client.inspect_image(image)["Config"]["Labels"] or {}
-    if profiles is not None and labels.get(LIBRARY_LABEL) != fingerprint(profiles):
+    if labels.get(LIBRARY_LABEL + profile.name) != fingerprint(profile):
         raise SandboxUnavailable(
             f"the image {image} was built from other sources than this service; build it again with `assay image build`"
         )

@@ -4,7 +4,6 @@ import hashlib
 import importlib.util
 import sys
 import sysconfig
-from collections.abc import Iterable
 from pathlib import Path
 
 from sandboxes.base import Profile, SandboxUnavailable
@@ -64,12 +63,11 @@ def files(entries: dict[str, Path]) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def fingerprint(profiles: Iterable[Profile]) -> str:
-    """Return a hash of everything that these profiles have inside; it tells whether an image was made from the same."""
+def fingerprint(profile: Profile) -> str:
+    """Return a hash of all that a profile has inside; it tells whether an image was made from the same sources."""
     digest = hashlib.sha256()
-    for profile in profiles:
-        for inside, path in files(library(profile)).items():
-            digest.update(f"{inside}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    for inside, path in files(library(profile)).items():
+        digest.update(f"{inside}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()
 
 

@@ -40,6 +40,25 @@ class SandboxConfig:
     """Sandboxes kept warm beside the one in use, for each profile."""
 
 
+def start_sandbox(profile: Profile, config: SandboxConfig) -> ZygoteSandbox:
+    """Start a sandbox of the configured backend; it gets warm by itself.
+
+    Raises:
+        SandboxUnavailable: this machine cannot run that backend; the message says what to change.
+    """
+    match config.backend:
+        case "bubblewrap":
+            return BubblewrapSandbox(profile, BubblewrapConfig(config.bwrap))
+        case "docker":
+            # Imported where it is used: a machine without an engine need not load its client.
+            from sandboxes.docker_engine import DockerConfig, DockerSandbox  # noqa: PLC0415
+
+            return DockerSandbox(profile, DockerConfig(config.docker_image, config.docker_runtime))
+        case "process":
+            return ProcessSandbox(profile, ProcessConfig(config.process_anywhere))
+    assert_never(config.backend)
+
+
 @dataclass(slots=True)
 class PoolState:
     """What a pool has done so far, for one profile."""
@@ -113,7 +132,7 @@ class LocalSandboxes:
     def _filled(self, profile: Profile) -> _Shelf:
         shelf = self._shelves.setdefault(profile, _Shelf(PoolState(profile.name)))
         while len(shelf.sandboxes) < 1 + self._config.spares:
-            shelf.sandboxes.append(self._start(profile))
+            shelf.sandboxes.append(start_sandbox(profile, self._config))
             shelf.state.started += 1
         return shelf
 
@@ -135,20 +154,6 @@ class LocalSandboxes:
         shelf.sandboxes.popleft().close()
         shelf.jobs_of_first = 0
         self._filled(profile)
-
-    def _start(self, profile: Profile) -> ZygoteSandbox:
-        config = self._config
-        match config.backend:
-            case "bubblewrap":
-                return BubblewrapSandbox(profile, BubblewrapConfig(config.bwrap))
-            case "docker":
-                # Imported where it is used: a machine without an engine need not load its client.
-                from sandboxes.docker_engine import DockerConfig, DockerSandbox  # noqa: PLC0415
-
-                return DockerSandbox(profile, DockerConfig(config.docker_image, config.docker_runtime))
-            case "process":
-                return ProcessSandbox(profile, ProcessConfig(config.process_anywhere))
-        assert_never(config.backend)
 
     def close(self) -> None:
         """End all sandboxes."""

@@ -26,7 +26,7 @@ from sandboxes.runner.place import SYSTEM_LIBRARIES
 from sandboxes.zygote_sandbox import start_zygote
 
 FIRST_UID = 6_000_000
-"""Start of the uids that sandboxes use when started as root; high, so that no account and no bubblewrap sandbox has one."""
+"""Start of the uids that sandboxes use when started as root; no account has one, nor a bubblewrap sandbox."""
 _UIDS_PER_SANDBOX = 3
 _SANDBOXES = 100_000
 _ROOT_CAPABILITIES: tuple[Capability, ...] = (

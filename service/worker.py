@@ -17,7 +17,7 @@ from types import FrameType
 from assay.verdict import Verdict
 
 from sandboxes.base import Profile, SandboxUnavailable
-from sandboxes.pool import LocalSandboxes, SandboxConfig
+from sandboxes.pool import LocalSandboxes
 from service import frames
 from service.grading import error_verdict, grade
 from verifiers.base import Failure
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(channel: socket.socket, config: frames.WorkerConfig) -> int:
-    sandboxes = LocalSandboxes(SandboxConfig(bwrap=config.bwrap, recycle_after_jobs=config.sandbox_recycle_jobs))
+    sandboxes = LocalSandboxes(config.sandboxes)
     try:
         try:
             sandboxes.warm(_profiles(config.warm_verifiers))

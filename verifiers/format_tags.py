@@ -31,8 +31,15 @@ END_OF_TURN = (
 
 _STRIDE = 4096
 
-# Characters that show nothing although Unicode does not class them as space or control.
-_INVISIBLE = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
+# Inside a class of a pattern: Unicode's default-ignorable code points, which are drawn as nothing, and its spaces.
+_IGNORABLE = (
+    "\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f"
+    "\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufff8\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a"
+    "\\U000e0000-\\U000e0fff"
+)
+_SPACES = "\\x1c-\\x1f\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u2800\\u3000"
+# And noncharacters; the pattern blank of Braille shows nothing either.
+_INVISIBLE = re.compile(rf"[{_IGNORABLE}\u2800\ufdd0-\ufdef]")
 
 
 class _Tag(NamedTuple):
@@ -133,21 +140,32 @@ def _check_parts(spec: FormatSpec, text: str, end: int, tags: list[_Tag]) -> str
 
 
 def _tags(spec: FormatSpec, text: str, end: int) -> Iterator[_Tag]:
-    """Yield, in order, everything that a reader could take for one of the tags."""
-    names = {name.lower(): name for name in (spec.answer_tag, spec.think_tag) if name is not None}
-    for match in _tag_pattern(tuple(names)).finditer(text, 0, end):
-        name, closing = names[match["name"].lower()], bool(match["slash"])
+    names = tuple(name for name in (spec.answer_tag, spec.think_tag) if name is not None)
+    return tags_named(names, text, end, ignore_case=spec.ignore_case)
+
+
+def tags_named(names: tuple[str, ...], text: str, end: int, *, ignore_case: bool = False) -> Iterator[_Tag]:
+    """Yield, in order, everything before `end` that a reader could take for a tag of one of the names."""
+    for match in _tag_pattern(names).finditer(text, 0, end):
+        assert match.lastgroup is not None
+        name, closing = names[int(match.lastgroup[1:])], bool(match["slash"])
         plain = f"</{name}>" if closing else f"<{name}>"
         written = match[0]
-        exact = written.lower() == plain.lower() if spec.ignore_case else written == plain
+        exact = written.lower() == plain.lower() if ignore_case else written == plain
         yield _Tag(name, closing, exact, match.start(), match.end())
 
 
 @lru_cache(maxsize=64)
 def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Match a tag of these names, exact or sloppy: `< think >`, `<THINK>`, `<think mode="x">`, `<think/>`."""
-    alternatives = "|".join(re.escape(name) for name in names)
-    pattern = rf"<\s{{0,8}}+(?P<slash>/?)\s{{0,8}}+(?P<name>{alternatives})(?:\s[^<>]{{0,200}}+|/)?+>"
+    """Match a tag of these names, exact or sloppy: `< think >`, `<THINK>`, `<think mode="x">`, `<//think/ >`.
+
+    No part of it passes a `<`, so that all matches together read the text a bounded number of times.
+    """
+    hidden = f"[{_IGNORABLE}]{{0,8}}+"
+    blank = rf"\s{_SPACES}{_IGNORABLE}"
+    spelled = [hidden.join(re.escape(char) for char in name) for name in names]
+    alternatives = "|".join(f"(?P<n{position}>{name})" for position, name in enumerate(spelled))
+    pattern = rf"<[{blank}]*+(?P<slash>/)?[/{blank}]*+(?:{alternatives})(?:[^\w.:<>-][^<>]*+)?+>"
     return re.compile(pattern, re.IGNORECASE | re.ASCII)
 
 
@@ -166,12 +184,21 @@ def _end_of_text(text: str) -> int:
 
 
 def _blank(text: str, start: int, end: int) -> bool:
-    """Whether nothing that a reader could see stands between the positions."""
-    return not any(_visible(text[index]) for index in range(start, end))
+    """Whether nothing that a reader could see stands between the positions; a token that ends a turn is no content."""
+    if not any(_visible(text[index]) for index in range(start, end)):
+        return True
+    part = text[start:end]
+    if not any(token in part for token in END_OF_TURN):
+        return False
+    for token in END_OF_TURN:
+        part = part.replace(token, " ")
+    return not any(map(_visible, part))
 
 
 def _visible(char: str) -> bool:
-    return not (char.isspace() or char in _INVISIBLE or unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co"})
+    if char.isspace() or _INVISIBLE.match(char) or ord(char) & 0xFFFE == 0xFFFE:
+        return False
+    return unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co"}
 
 
 class FormatVerifier(Verifier[FormatTask]):

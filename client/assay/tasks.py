@@ -1,8 +1,8 @@
 """Tasks: a completion with what it is graded against, one model per verifier."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from assay._base import WireModel
 from assay.reward import RewardSpec
@@ -27,6 +27,12 @@ class FormatSpec(WireModel):
     """Accept `<Think>` for `<think>`."""
     allow_empty_think: bool = False
     """Accept reasoning that is empty or only white space."""
+
+    @model_validator(mode="after")
+    def _refuse_one_name_for_both(self) -> Self:
+        if self.answer_tag is not None and self.answer_tag.lower() == self.think_tag.lower():
+            raise ValueError("think_tag and answer_tag need different names")
+        return self
 
 
 class TaskBase(WireModel):

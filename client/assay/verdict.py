@@ -39,7 +39,7 @@ class Timing(WireModel):
     queue_ms: float = 0.0
     """From the task's arrival until a worker took it."""
     grade_ms: float = 0.0
-    """Wall time in the worker; tasks graded together share it evenly."""
+    """Wall time in the worker since the verdict before; of tasks graded together the first bears the common part."""
     cpu_ms: float = 0.0
     """CPU time of the completion's own code in the sandbox."""
     peak_memory_kb: int = 0

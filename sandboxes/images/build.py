@@ -2,17 +2,19 @@
 
 import io
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import docker
 
 from sandboxes.base import Profile
+from sandboxes.docker_engine import LIBRARY_LABEL
 from sandboxes.library import files, fingerprint, library
 
 _DOCKERFILE = Path(__file__).parent / "Dockerfile"
 
 
-def build_image(base: str, tag: str, profiles: tuple[Profile, ...]) -> str:
+def build_image(base: str, tag: str, profiles: Sequence[Profile]) -> str:
     """Build the image `tag` on `base`, an image with /usr/bin/python3, and return its id.
 
     Raises:
@@ -28,8 +30,15 @@ def build_image(base: str, tag: str, profiles: tuple[Profile, ...]) -> str:
         for inside, path in placed.items():
             _add(archive, f"library/{inside}", path)
     context.seek(0)
-    arguments = {"BASE": base, "FINGERPRINT": fingerprint(profiles)}
-    image, _ = client.images.build(fileobj=context, custom_context=True, tag=tag, buildargs=arguments, rm=True)
+    image, _ = client.images.build(
+        fileobj=context,
+        custom_context=True,
+        tag=tag,
+        buildargs={"BASE": base},
+        labels={LIBRARY_LABEL + profile.name: fingerprint(profile) for profile in profiles},
+        rm=True,
+    )
+    client.close()
     return str(image.id)
 
 

@@ -97,6 +97,11 @@ class BarePlace(Place):
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         return pid
 
+    def fork_guest(self, *, beside_driver: bool) -> tuple[int, int]:  # noqa: ARG002
+        """See `Place.fork_guest`."""
+        pid = os.fork()
+        return pid, pid
+
     def enter(self) -> None:
         """See `Place.enter`."""
         linux.become_subreaper()
@@ -162,14 +167,26 @@ class BarePlace(Place):
         """See `Place.processes`."""
         return linux.descendants(os.getpid(), besides)
 
-    def end_processes(self) -> None:
+    def end_heirs(self, driver: int) -> None:
+        """See `Place.end_heirs`; those that have ended are collected with the rest."""
+        _kill_descendants(besides=driver)
+
+    def end_processes(self) -> float:
         """See `Place.end_processes`."""
         until = time.monotonic() + _END_SECONDS
-        while _has_children():
-            if time.monotonic() > until:
-                raise OSError("the processes of a job could not be ended")
-            self._kill()
-            time.sleep(_PAUSE_SECONDS)
+        cpu_seconds = 0.0
+        while True:
+            # Whatever loses its parent becomes this process's child, so that no child means that nothing is there.
+            try:
+                pid, _, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return cpu_seconds
+            cpu_seconds += usage.ru_utime + usage.ru_stime
+            if pid == 0:
+                if time.monotonic() > until:
+                    raise OSError("the processes of a job could not be ended")
+                self._kill()
+                time.sleep(_PAUSE_SECONDS)
 
     def _kill(self) -> None:
         if self._signals_are_scoped:
@@ -180,19 +197,6 @@ class BarePlace(Place):
             for uid in (self._uids.guest, self._uids.driver):
                 _kill_uid(uid, self._uids.reaper)
         _kill_descendants()
-
-
-def _has_children() -> bool:
-    """Collect what has ended, and return whether anything below this process is still there.
-
-    Whatever loses its parent becomes this process's child, so that no child means that nothing is there.
-    """
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _kill_uid(uid: int, reaper: int) -> None:
@@ -212,11 +216,11 @@ def _kill_uid(uid: int, reaper: int) -> None:
         os.waitpid(pid, 0)
 
 
-def _kill_descendants() -> None:
+def _kill_descendants(besides: int | None = None) -> None:
     """Stop everything below this process until nothing new appears, so that no fork escapes, then kill it."""
     stopped: set[int] = set()
     for _ in range(_ROUNDS):
-        found = set(linux.descendants(os.getpid())) - stopped
+        found = set(linux.descendants(os.getpid(), besides)) - stopped
         if not found:
             break
         for pid in found:

@@ -1,9 +1,10 @@
 """Framing between the host and a warden: a 4-byte big-endian length, then that many bytes of JSON.
 
-Bytes travel as Latin-1 text, one character a byte, so that no output, however broken, fails to encode. The two ends are
+Bytes travel in base64, so that no output makes a message much longer than itself. The two ends are
 functions, since the way between may be a socket, a pair of pipes, or a stream through a container engine.
 """
 
+import base64
 import json
 import os
 import struct
@@ -18,6 +19,16 @@ Write = Callable[[bytes], object]
 _LENGTH = struct.Struct("!I")
 MAX_FRAME_BYTES = 1 << 30
 _READ_AT_MOST = 1 << 20
+
+
+def from_bytes(data: bytes) -> str:
+    """Return bytes as text for a message."""
+    return base64.b64encode(data).decode("ascii")
+
+
+def to_bytes(text: str) -> bytes:
+    """Return the bytes that `from_bytes` made text of; ValueError when it did not."""
+    return base64.b64decode(text, validate=True)
 
 
 class FrameError(Exception):

@@ -56,6 +56,11 @@ def set_undumpable() -> None:
     prctl(_PR_SET_DUMPABLE, 0)
 
 
+def set_dumpable() -> None:
+    """Open this process's /proc entries to its uid and to who has power over it; undone by a change of uid."""
+    prctl(_PR_SET_DUMPABLE, 1)
+
+
 def set_no_new_privileges() -> None:
     """Make set-uid programs and file capabilities powerless for this process and its children."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)

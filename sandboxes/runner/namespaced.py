@@ -58,6 +58,25 @@ class NamespacedPlace(Place):
             linux.join_namespace(self._own_namespace, linux.CLONE_NEWPID)
         return pid
 
+    def fork_guest(self, *, beside_driver: bool) -> tuple[int, int]:
+        """See `Place.fork_guest`.
+
+        Beside a driver, which may share its uid, a guest gets a pid namespace of its own: it cannot name the driver,
+        and so not signal it, and what it leaves behind ends with it.
+        """
+        if not beside_driver:
+            pid = os.fork()
+            return pid, pid
+        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            linux.unshare(linux.CLONE_NEWPID)
+            pid = os.fork()
+            if pid != 0:
+                linux.join_namespace(own, linux.CLONE_NEWPID)
+            return pid, 1
+        finally:
+            os.close(own)
+
     def enter(self) -> None:
         """See `Place.enter`."""
         linux.unshare(linux.CLONE_NEWNS)
@@ -94,15 +113,20 @@ class NamespacedPlace(Place):
         """See `Place.processes`."""
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, besides)]
 
-    def end_processes(self) -> None:
+    def end_heirs(self, driver: int) -> None:
+        """See `Place.end_heirs`; here they have ended with the first process of their namespace."""
+
+    def end_processes(self) -> float:
         """See `Place.end_processes`."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
+        cpu_seconds = 0.0
         while True:
             try:
-                os.waitpid(-1, 0)
+                _, _, usage = os.wait4(-1, 0)
             except ChildProcessError:
-                return
+                return cpu_seconds
+            cpu_seconds += usage.ru_utime + usage.ru_stime
 
 
 def _leave_root(base_uid: int) -> None:

@@ -13,7 +13,7 @@ Role = Literal["guest", "driver"]
 FILES_PER_CASE = 4096
 """Entries that a case may have in its work folder."""
 SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
-DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("null", "full", "random", "urandom")  # not zero: mapping it is shared memory that nobody bounds
 """What of the system jobs see, beside the interpreter."""
 
 
@@ -40,6 +40,10 @@ class Place(ABC):
     @abstractmethod
     def fork(self) -> int:
         """Fork a warden, and return as `os.fork` does."""
+
+    @abstractmethod
+    def fork_guest(self, *, beside_driver: bool) -> tuple[int, int]:
+        """Fork a guest; return its process id, and the one by which it knows itself. Both are 0 in the guest."""
 
     @abstractmethod
     def enter(self) -> None:
@@ -74,8 +78,12 @@ class Place(ABC):
         """Return the processes of the case but for one (its driver)."""
 
     @abstractmethod
-    def end_processes(self) -> None:
-        """End every process of the case and wait until they are gone.
+    def end_heirs(self, driver: int) -> None:
+        """Called when a guest has ended before its driver: end what it leaves behind."""
+
+    @abstractmethod
+    def end_processes(self) -> float:
+        """End every process of the case, wait until they are gone, and return their CPU time in seconds.
 
         Raises:
             OSError: they would not end.

@@ -1,4 +1,4 @@
-"""A root of its own for a zygote that was started in a container: the interpreter, the library, five devices, no more.
+"""A root of its own for a zygote that was started in a container: the interpreter, the library, four devices, no more.
 
 The bubblewrap backend makes the same root by bwrap's options.
 """

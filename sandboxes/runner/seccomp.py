@@ -10,6 +10,7 @@ on an older kernel. A call made for another architecture ends the process.
 import ctypes
 import errno
 import os
+import signal
 import socket
 import struct
 from collections.abc import Iterable
@@ -32,6 +33,8 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 
 _NEW_NAMESPACES = 0x7E02_0000  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}
 _X32_BIT = 0x4000_0000
+_SHARED_ANONYMOUS = 0x21  # MAP_SHARED | MAP_ANONYMOUS
+_BUFFER_OPTIONS = (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF and their FORCE forms
 _SOCKET_TYPE = 0xF  # the rest of the argument is SOCK_NONBLOCK and SOCK_CLOEXEC
 
 _NEEDED_BY_NAMESPACES = {"mount", "umount2", "unshare", "setns"}
@@ -123,6 +126,19 @@ def first_program(machine: str, duties: Duties) -> bytes:
         *(_no_sockets(target) if duties.no_namespaces else _only_unix_sockets(target)),
         # Its own bounds a process may lower; those of the warden and the driver, which may share its uid, it may not.
         *_if_call(target.named["prlimit64"], _only(0, 0)),
+        # Shared memory without a file is counted for no process once unmapped there, so nobody could bound it.
+        *_if_call(
+            target.named["mmap"],
+            [
+                _argument(3),
+                _instruction(_AND, 0, 0, _SHARED_ANONYMOUS),
+                _instruction(_IF_EQUAL, 0, 1, _SHARED_ANONYMOUS),
+                _refusal(errno.EPERM),
+                _ALLOWED,
+            ],
+        ),
+        # Larger socket buffers are kernel memory that counts for no process either.
+        *_if_call(target.named["setsockopt"], [_argument(2), *_refuse_values(_BUFFER_OPTIONS), _ALLOWED]),
         *_answer(target, target.refused.keys() - needed, errno.EPERM),
     ]
     unknown = {"clone3"} | (set() if duties.no_namespaces else _LANDLOCK)
@@ -158,8 +174,7 @@ def _no_sockets(target: Table) -> list[bytes]:
     return [
         *_answer(target, {"socket"}, errno.EAFNOSUPPORT),
         *_if_call(target.named["socketpair"], pair),
-        # Landlock does not keep a process from watching what happens in folders that it may not read.
-        *_answer(target, _OF_SOCKETS | {"inotify_add_watch"}, errno.EPERM),
+        *_answer(target, _OF_SOCKETS, errno.EPERM),
     ]
 
 
@@ -167,7 +182,7 @@ def last_program(machine: str, duties: Duties, pid: int) -> bytes:
     """Return the program of a case's process `pid`, on top of the zygote's; raises like `first_program`."""
     target = table(machine)
     refused = _NEEDED_FOR_STDIN | (_LANDLOCK if duties.no_namespaces else _NEEDED_BY_NAMESPACES)
-    program = [*_head(target.architecture), *_answer(target, refused, errno.EPERM)]
+    program = [*_head(target.architecture), *_answer(target, refused, errno.EPERM), *_no_ignored_children(target)]
     if duties.one_uid:
         program += _powers_of_a_uid(target)
     if duties.signals:
@@ -175,6 +190,24 @@ def last_program(machine: str, duties: Duties, pid: int) -> bytes:
             program += _if_call(target.named[name], _only(0, pid))
         program += _answer(target, {"pidfd_send_signal"}, errno.EPERM)
     return b"".join([*program, _ALLOWED])
+
+
+def _no_ignored_children(target: Table) -> list[bytes]:
+    """Refuse a handler for the end of children: a parent that ignores it has them vanish with the CPU time they used.
+
+    Reading the handler (no new action: a null pointer) stays allowed.
+    """
+    action = [
+        _argument(0),
+        _instruction(_IF_EQUAL, 0, 5, signal.SIGCHLD),
+        _argument(1),
+        _instruction(_IF_EQUAL, 0, 2, 0),
+        _instruction(_LOAD, 0, 0, _ARGUMENTS + 8 + 4),
+        _instruction(_IF_EQUAL, 1, 0, 0),
+        _refusal(errno.EPERM),
+        _ALLOWED,
+    ]
+    return _if_call(target.named["rt_sigaction"], action)
 
 
 def _powers_of_a_uid(target: Table) -> list[bytes]:

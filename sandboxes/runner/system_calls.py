@@ -19,7 +19,8 @@ _REFUSED_X86_64 = {
     "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "memfd_create": 319, "kexec_file_load": 320,
     "bpf": 321, "userfaultfd": 323, "pkey_mprotect": 329, "pkey_alloc": 330, "pkey_free": 331, "io_pgetevents": 333,
     "io_setup": 206, "io_destroy": 207, "io_getevents": 208, "io_submit": 209, "io_cancel": 210,
-    "remap_file_pages": 216, "memfd_secret": 447,
+    "remap_file_pages": 216, "memfd_secret": 447, "sendmsg": 46, "sendmmsg": 307, "flock": 73, "inotify_init": 253,
+    "inotify_add_watch": 254, "inotify_init1": 294,
 }  # fmt: skip
 _REFUSED_AARCH64 = {
     "io_setup": 0, "io_destroy": 1, "io_submit": 2, "io_cancel": 3, "io_getevents": 4, "lookup_dcookie": 18,
@@ -35,24 +36,25 @@ _REFUSED_AARCH64 = {
     "name_to_handle_at": 264, "open_by_handle_at": 265, "clock_adjtime": 266, "setns": 268, "process_vm_readv": 270,
     "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "memfd_create": 279, "bpf": 280, "userfaultfd": 282,
     "pkey_mprotect": 288, "pkey_alloc": 289, "pkey_free": 290, "io_pgetevents": 292, "kexec_file_load": 294,
-    "personality": 92, "memfd_secret": 447,
+    "personality": 92, "memfd_secret": 447, "sendmsg": 211, "sendmmsg": 269, "flock": 32, "inotify_init1": 26,
+    "inotify_add_watch": 27,
 }  # fmt: skip
 _NAMED_X86_64 = {
-    "ioctl": 16, "socket": 41, "connect": 42, "bind": 49, "listen": 50, "socketpair": 53, "clone": 56, "kill": 62,
-    "fcntl": 72, "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "rt_sigqueueinfo": 129,
-    "utime": 132, "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144, "setxattr": 188,
-    "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "tkill": 200,
-    "sched_setaffinity": 203, "tgkill": 234, "utimes": 235, "inotify_add_watch": 254, "fchownat": 260,
-    "futimesat": 261, "fchmodat": 268, "utimensat": 280, "rt_tgsigqueueinfo": 297, "prlimit64": 302,
-    "sched_setattr": 314,
+    "mmap": 9, "rt_sigaction": 13, "ioctl": 16, "socket": 41, "connect": 42, "bind": 49, "listen": 50,
+    "socketpair": 53, "setsockopt": 54, "clone": 56, "kill": 62, "fcntl": 72, "chmod": 90, "fchmod": 91,
+    "chown": 92, "fchown": 93, "lchown": 94, "rt_sigqueueinfo": 129, "utime": 132, "setpriority": 141,
+    "sched_setparam": 142, "sched_setscheduler": 144, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
+    "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "tkill": 200, "sched_setaffinity": 203,
+    "tgkill": 234, "utimes": 235, "fchownat": 260, "futimesat": 261, "fchmodat": 268, "utimensat": 280,
+    "rt_tgsigqueueinfo": 297, "prlimit64": 302, "sched_setattr": 314,
 }  # fmt: skip
 _NAMED_AARCH64 = {
     "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16,
-    "fcntl": 25, "inotify_add_watch": 27, "ioctl": 29, "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55,
-    "utimensat": 88, "sched_setparam": 118, "sched_setscheduler": 119, "sched_setaffinity": 122, "kill": 129,
-    "tkill": 130, "tgkill": 131, "rt_sigqueueinfo": 138, "setpriority": 140, "socket": 198, "socketpair": 199,
-    "bind": 200, "listen": 201, "connect": 203, "clone": 220, "rt_tgsigqueueinfo": 240, "prlimit64": 261,
-    "sched_setattr": 274,
+    "fcntl": 25, "ioctl": 29, "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88,
+    "sched_setparam": 118, "sched_setscheduler": 119, "sched_setaffinity": 122, "kill": 129, "tkill": 130,
+    "tgkill": 131, "rt_sigaction": 134, "rt_sigqueueinfo": 138, "setpriority": 140, "socket": 198,
+    "socketpair": 199, "bind": 200, "listen": 201, "connect": 203, "setsockopt": 208, "clone": 220, "mmap": 222,
+    "rt_tgsigqueueinfo": 240, "prlimit64": 261, "sched_setattr": 274,
 }  # fmt: skip
 
 FIRST_UNIFIED = 424

@@ -5,6 +5,7 @@ and cannot signal it (by their uid, by Landlock, or since process 1 of a namespa
 """
 
 import contextlib
+import fcntl
 import os
 import signal
 import socket
@@ -14,11 +15,12 @@ from typing import Any
 
 from sandboxes.runner import linux
 from sandboxes.runner.child import Descriptors, run_child
-from sandboxes.runner.frames import DescriptorEnd, receive, send
+from sandboxes.runner.frames import DescriptorEnd, receive, send, to_bytes
 from sandboxes.runner.place import Place, Role
 from sandboxes.runner.seccomp import SystemCallFilters
 from sandboxes.runner.watch import HostGone, Watch, Watched
 
+_OUTPUTS_PER_JOB = 64
 HOST_CLOSED = 3
 """Exit code that says the host is gone."""
 
@@ -35,18 +37,20 @@ def run_job(host: DescriptorEnd, system_calls: SystemCallFilters, place: Place) 
     job = receive(host.read)
     if job is None:
         return HOST_CLOSED
-    outcomes: list[dict[str, Any]] = []
+    output_left = int(job["limits"]["output_bytes"]) * _OUTPUTS_PER_JOB
     try:
         for case in job["cases"]:
-            outcomes.append(Case(host, job, case, system_calls, place).run())
-            if job["stop_after_failure"] and (outcomes[-1]["exit_code"] != 0 or outcomes[-1]["limit"]):
+            outcome = Case(host, job, case, system_calls, place).run(output_left)
+            send(host.write, {"outcome": outcome})  # one by one, so that little is ever held here
+            output_left -= (len(outcome["stdout"]) + len(outcome["stderr"])) * 3 // 4  # it is in base64
+            if job["stop_after_failure"] and (outcome["exit_code"] != 0 or outcome["limit"]):
                 break
     except HostGone:
         return HOST_CLOSED
     except (SetUpError, OSError) as error:
         send(host.write, {"fault": f"{type(error).__name__}: {error}"})
         return 1
-    send(host.write, {"outcomes": outcomes})
+    send(host.write, {"done": True})
     return 0
 
 
@@ -68,17 +72,20 @@ class Case:
         self._system_calls = system_calls
         self._place = place
 
-    def run(self) -> dict[str, Any]:
+    def run(self, output_left: int) -> dict[str, Any]:
         """Run the case to its end, leave no process and no file, and return its outcome."""
         self._make_work_folder()
+        heirs_cpu_seconds = 0.0
         try:
-            return self._run()
+            watch = self._run(output_left)
         finally:
-            self._place.end_processes()
+            heirs_cpu_seconds = self._place.end_processes()
             self._place.remove_work_folder()
+        return watch.outcome(heirs_cpu_seconds, wants_result=self._job["wants_result"])
 
-    def _run(self) -> dict[str, Any]:
-        watch = Watch(self._limits, time.monotonic(), self._host.incoming, self._place)
+    def _run(self, output_left: int) -> Watch:
+        limits = {**self._limits, "output_bytes": max(0, min(self._limits["output_bytes"], output_left))}
+        watch = Watch(limits, time.monotonic(), self._host.incoming, self._place)
         driver = self._job["driver"]
         with contextlib.ExitStack() as open_until_end:
             guest_end = driver_end = None
@@ -89,7 +96,7 @@ class Case:
             watch.guest = self._start(open_until_end, self._job["guest"], self._read_open, "guest", guest_end)
             watch.guest_end = guest_end
             watch.run()
-        return watch.outcome()
+        return watch
 
     def _read_open(self) -> Any:
         return self._case["argument"]
@@ -107,12 +114,15 @@ class Case:
         channel: socket.socket | None,
     ) -> Watched:
         pipes = {name: os.pipe() for name in ("stdout", "stderr", "result", "fault")}
-        stdin = _input_file(self._case["stdin"].encode("latin-1") if role == "guest" else b"")
+        stdin = _input_file(to_bytes(self._case["stdin"]) if role == "guest" else b"")
         uid = self._place.uid_of(role)
         if uid is not None:
             for name in ("stdout", "stderr"):  # so that the child may open /dev/stdout
                 os.fchown(pipes[name][1], uid, uid)
-        pid = os.fork()
+        if role == "guest":
+            pid, own_pid = self._place.fork_guest(beside_driver=channel is not None)
+        else:
+            pid = own_pid = os.fork()
         if pid == 0:
             run_child(
                 function,
@@ -131,16 +141,17 @@ class Case:
         for read_end, write_end in pipes.values():
             os.close(write_end)
             open_until_end.callback(os.close, read_end)
+            os.set_blocking(read_end, read_end == pipes["fault"][0])  # a guest may take its own output back
         # The child closes its end once it is set up, so this wait is short.
         fault = os.read(pipes["fault"][0], 1000)
         if fault:
             raise SetUpError(fault.decode(errors="replace"))
-        return Watched(pid, pipes["stdout"][0], pipes["stderr"][0], pipes["result"][0])
+        return Watched(pid, own_pid, stdout=pipes["stdout"][0], stderr=pipes["stderr"][0], result=pipes["result"][0])
 
     def _make_work_folder(self) -> None:
         self._place.make_work_folder(self._limits)
         for path, content in self._job["files"].items():
-            self._write_file(path, content.encode("latin-1"))
+            self._write_file(path, to_bytes(content))
 
     def _write_file(self, path: str, content: bytes) -> None:
         folder = self._place.work_folder
@@ -161,12 +172,15 @@ class Case:
 
 
 def _input_file(stdin: bytes) -> int:
-    """Return a descriptor from which a child reads its standard input."""
+    """Return a descriptor from which a child reads its standard input, and which nobody can change any more."""
     if not stdin:
         return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    file = os.memfd_create("stdin")
+    file = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     view = memoryview(stdin)
     while view:
         view = view[os.write(file, view) :]
     os.lseek(file, 0, os.SEEK_SET)
+    fcntl.fcntl(
+        file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
+    )
     return file

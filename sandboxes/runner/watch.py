@@ -9,12 +9,20 @@ import time
 from typing import Any
 
 from sandboxes.runner import linux
+from sandboxes.runner.frames import from_bytes
 from sandboxes.runner.place import Place
 
 _FIRST_LOOK_SECONDS = 0.03  # a case shorter than this is judged by what wait4 says at its end
 _LOOK_EVERY_SECONDS = 0.02
+_LOOKS_OVER_MEMORY = 2  # a fork that is about to exec counts twice for a moment
+WALL_STRETCH = 3.0
+"""How many times its wall time a case may take when the machine kept it waiting for a CPU."""
+_NOTE_LINES = 64
+_NOTE_BYTES_BESIDE_DRIVER = 1 << 16
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+_CLAIMED_LIMITS = frozenset({"memory", "processes", "open_files", "file_size"})
+"""Bounds that only the process itself notices: the kernel refuses it something, and an exception comes of it."""
 _SIGNAL_LIMITS: dict[int, str] = {signal.SIGXCPU: "cpu_timeout", signal.SIGXFSZ: "file_size"}
 
 
@@ -25,8 +33,9 @@ class HostGone(Exception):
 class Watched:
     """A process of the case, what it wrote so far and how it ended."""
 
-    def __init__(self, pid: int, stdout: int, stderr: int, result: int) -> None:
+    def __init__(self, pid: int, own_pid: int, *, stdout: int, stderr: int, result: int) -> None:
         self.pid = pid
+        self._own_pid = own_pid
         self.pidfd = os.pidfd_open(pid)
         self.output = {stdout: bytearray(), stderr: bytearray(), result: bytearray()}
         self.stdout, self.stderr, self.result = stdout, stderr, result
@@ -43,14 +52,19 @@ class Watched:
         self.peak_memory_bytes = usage.ru_maxrss * 1024
 
     def note(self) -> dict[str, Any]:
-        """Return what the process said of its function's end; empty when it did not, or not in a readable way."""
-        for line in bytes(self.output[self.result]).split(b"\n"):
+        """Return what the process said of its function's end; empty when it did not, or not in a readable way.
+
+        A guest's untrusted code may write here whatever it likes: nothing that comes out of it can be to its good.
+        """
+        if self.limit is not None:
+            return {}
+        for line in bytes(self.output[self.result]).split(b"\n", _NOTE_LINES)[:_NOTE_LINES]:
             try:
                 said = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(said, dict) and said.get("pid") == self.pid:
-                return said
+            if isinstance(said, dict) and said.get("pid") == self._own_pid:
+                return {name: text for name, text in said.items() if isinstance(text, str)}
         return {}
 
 
@@ -68,6 +82,9 @@ class Watch:
         self._poll = select.poll()
         self._owner: dict[int, Watched] = {}
         self._next_look = started + _FIRST_LOOK_SECONDS
+        self._wall_deadline = started + limits["wall_seconds"]
+        self._looks_over_memory = 0
+        self._is_overfull = False
         self._tree_cpu_seconds = 0.0
         self._peak_memory_bytes = 0
         self._inherited = _usage(os.getpid())[1]
@@ -98,30 +115,37 @@ class Watch:
                     self._read(watched, descriptor)
             self._check(alive)
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self, heirs_cpu_seconds: float, *, wants_result: bool) -> dict[str, Any]:
         """Return the case's outcome as the host reads it."""
         guest, driver = self.guest, self.driver
         assert guest.status is not None
+        guest.cpu_seconds = max(guest.cpu_seconds + heirs_cpu_seconds, self._tree_cpu_seconds)
         note = guest.note()
-        limit = guest.limit or note.get("limit") or self._limit_of_status(guest)
+        claimed = note.get("limit")
+        limit = guest.limit or (claimed if claimed in _CLAIMED_LIMITS else None) or self._limit_of_status(guest)
         exit_code = os.waitstatus_to_exitcode(guest.status)
         said = driver.note() if driver else note
+        returned = wants_result and "value" in said
         return {
             "exit_code": None if limit or exit_code < 0 else exit_code,
             "signal": -exit_code if exit_code < 0 else None,
             "limit": limit,
-            "stdout": bytes(guest.output[guest.stdout]).decode("latin-1"),
-            "stderr": bytes(guest.output[guest.stderr]).decode("latin-1"),
-            "result": said.get("value"),
-            "returned": "value" in said and (driver or guest).limit is None,
+            "stdout": from_bytes(bytes(guest.output[guest.stdout])),
+            "stderr": from_bytes(bytes(guest.output[guest.stderr])),
+            "result": said["value"] if returned else None,
+            "returned": returned,
             "driver_failure": self._driver_failure(driver, said),
-            "cpu_seconds": max(guest.cpu_seconds, self._tree_cpu_seconds),
+            "cpu_seconds": guest.cpu_seconds,
             "wall_seconds": time.monotonic() - self._started,
-            "peak_memory_bytes": max(guest.peak_memory_bytes, self._peak_memory_bytes),
+            "peak_memory_bytes": max(self._own_peak(guest), self._peak_memory_bytes),
         }
 
+    def _own_peak(self, guest: Watched) -> int:
+        """Return the guest's peak memory without what it shared with the warden from the start."""
+        return max(0, guest.peak_memory_bytes - self._inherited)
+
     def _driver_failure(self, driver: Watched | None, said: dict[str, Any]) -> str | None:
-        if driver is None or ("value" in said and driver.limit is None):
+        if driver is None or "value" in said:
             return None
         status = os.waitstatus_to_exitcode(driver.status or 0)
         return driver.limit or said.get("limit") or said.get("failure") or f"ended with {status}"
@@ -131,9 +155,9 @@ class Watch:
         assert guest.status is not None
         if guest.cpu_seconds > self._limits["cpu_seconds"]:
             return "cpu_timeout"  # also when it ended between two looks, so that the machine's load decides nothing
-        if guest.peak_memory_bytes > self._limits["memory_bytes"]:
+        if self._own_peak(guest) > self._limits["memory_bytes"]:
             return "memory"
-        if self._place.is_overfull(self._limits, at_end=True):
+        if self._is_overfull:
             return "file_size"
         return _SIGNAL_LIMITS.get(os.WTERMSIG(guest.status)) if os.WIFSIGNALED(guest.status) else None
 
@@ -142,28 +166,46 @@ class Watch:
         now = time.monotonic()
         if self._next_look <= now:
             self._next_look = now + _LOOK_EVERY_SECONDS
-        until = min(self._next_look, self._started + self._limits["wall_seconds"])
+        until = min(self._next_look, self._wall_deadline)
         return max(0.0, until - now) * 1000 + 1 if alive else 0
 
     def _read(self, watched: Watched, descriptor: int) -> None:
-        name = "result_bytes" if descriptor == watched.result else "output_bytes"
-        part = os.read(descriptor, 1 << 16)
+        try:
+            part = os.read(descriptor, 1 << 16)
+        except BlockingIOError:
+            return
+        bound = self._bound(watched, descriptor)
         held = watched.output[descriptor]
         held += part
         if not part:
             self._poll.unregister(descriptor)
-        elif len(held) > self._limits[name]:
-            del held[int(self._limits[name]) :]
+        elif len(held) > bound:
+            del held[bound:]
             self._poll.unregister(descriptor)
             self._stop(watched, "output")
 
+    def _bound(self, watched: Watched, descriptor: int) -> int:
+        """Return how much the process may write there."""
+        if descriptor != watched.result:
+            return int(self._limits["output_bytes"])
+        if self.driver is not None and watched is self.guest:
+            return _NOTE_BYTES_BESIDE_DRIVER  # the result is the driver's
+        return int(self._limits["result_bytes"])
+
     def _check(self, alive: list[Watched]) -> None:
         now = time.monotonic()
-        if now >= self._started + self._limits["wall_seconds"]:
+        if now >= self._wall_deadline and not self._kept_waiting(alive, now):
             for watched in alive:
                 self._stop(watched, "wall_timeout")
         elif now >= self._next_look and alive:
             self._look(alive)
+
+    def _kept_waiting(self, alive: list[Watched], now: float) -> bool:
+        """Move the deadline by the time that the machine's load kept the case off the CPUs; whether that is later."""
+        waited = max((_run_delay_seconds(watched.pid) for watched in alive), default=0.0)
+        wall = self._limits["wall_seconds"]
+        self._wall_deadline = self._started + min(wall + waited, wall * WALL_STRETCH)
+        return now < self._wall_deadline
 
     def _look(self, alive: list[Watched]) -> None:
         """Measure the processes that are there now and stop the case when together they are over a bound."""
@@ -174,13 +216,24 @@ class Watch:
             pids = self._place.processes(besides=self.driver.pid if self.driver else None)
             usages = [_usage(pid) for pid in pids]
             cpu = sum(u[0] for u in usages)
-            # What forks still share with the interpreter they came from is there only once.
-            memory = sum(max(0, u[1] - self._inherited) for u in usages) + self._inherited
+            memory = self._memory_of(pids, [u[1] for u in usages])
             self._tree_cpu_seconds = max(self._tree_cpu_seconds, cpu)
             self._peak_memory_bytes = max(self._peak_memory_bytes, memory)
+            self._looks_over_memory = self._looks_over_memory + 1 if memory > self._limits["memory_bytes"] else 0
+            if len(pids) > 1 and self._looks_over_memory < _LOOKS_OVER_MEMORY:
+                memory = 0
             self._stop_if_over(self.guest, cpu, memory, len(pids))
             if self._place.is_overfull(self._limits, at_end=False):
                 self._stop(self.guest, "file_size")
+
+    def _memory_of(self, pids: list[int], resident: list[int]) -> int:
+        """Return the memory of processes, in bytes, what they share counted once where the kernel tells."""
+        memory = sum(max(0, size - self._inherited) for size in resident)
+        if len(pids) > 1 and memory > self._limits["memory_bytes"]:
+            proportional = [_proportional_bytes(pid) for pid in pids]
+            if None not in proportional:
+                return max(0, sum(size for size in proportional if size is not None) - self._inherited)
+        return memory
 
     def _stop_if_over(self, watched: Watched, cpu: float, memory: int, processes: int) -> None:
         if cpu >= self._limits["cpu_seconds"]:
@@ -201,7 +254,10 @@ class Watch:
         self._poll.unregister(watched.pidfd)
         for descriptor in watched.output:
             self._drain(watched, descriptor)
-        if watched is self.guest and self.guest_end is not None:
+        if watched is self.guest:
+            self._is_overfull = self._place.is_overfull(self._limits, at_end=True)
+        if watched is self.guest and self.driver is not None and self.guest_end is not None:
+            self._place.end_heirs(self.driver.pid)
             # Descendants of the guest may still hold the socket; the driver must see its end all the same.
             shut_down(self.guest_end)
         elif watched is self.driver and self.guest.status is None:
@@ -209,8 +265,7 @@ class Watch:
 
     def _drain(self, watched: Watched, descriptor: int) -> None:
         """Read what a pipe still holds, without waiting for descendants that keep it open."""
-        bound = self._limits["result_bytes" if descriptor == watched.result else "output_bytes"]
-        os.set_blocking(descriptor, False)
+        bound = self._bound(watched, descriptor)
         held = watched.output[descriptor]
         while len(held) <= bound:
             try:
@@ -221,7 +276,7 @@ class Watch:
                 break
             held += part
         if len(held) > bound:
-            del held[int(bound) :]
+            del held[bound:]
             watched.limit = watched.limit or "output"
         try:
             self._poll.unregister(descriptor)
@@ -235,6 +290,27 @@ def shut_down(end: socket.socket) -> None:
         end.shutdown(socket.SHUT_RDWR)
     except OSError:
         return
+
+
+def _run_delay_seconds(pid: int) -> float:
+    """Return how long a process has waited for a CPU while it could have run."""
+    try:
+        with open(f"/proc/{pid}/schedstat", "rb") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def _proportional_bytes(pid: int) -> int | None:
+    """Return a process's memory with each shared page divided among those that share it; None where not told."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, IndexError, ValueError):
+        return None
+    return None
 
 
 def _usage(pid: int) -> tuple[float, int]:

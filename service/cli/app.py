@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli import demo, doctor, grade, serve
+from service.cli import demo, doctor, grade, image, serve
 from service.cli.errors import CliError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.command("serve")(serve.command)
 app.command("grade")(grade.command)
 app.command("demo")(demo.command)
 app.command("doctor")(doctor.command)
+app.add_typer(image.app, name="image")
 
 
 def _show_version(wanted: bool) -> None:

@@ -9,15 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import docker
 import typer
+from docker.errors import DockerException
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from sandboxes.base import Job, Outcome, Profile, SandboxError
-from sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox, find_bwrap
+from sandboxes.bubblewrap import find_bwrap
+from sandboxes.pool import SandboxConfig, start_sandbox
 from service.cli.configuration import load_settings
+from verifiers.registry import REGISTRY
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +35,54 @@ class Finding:
 
 def command() -> None:
     """Tell what this machine can isolate, by trying it; ends with 1 when nothing here can."""
-    bwrap = load_settings().bwrap
+    config = load_settings().sandbox_config()
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
-    for finding in (*_machine(), *_bubblewrap(bwrap)):
+    for finding in (*_machine(), *_bubblewrap(config.bwrap), _engine()):
         table.add_row(_mark(finding.ok), finding.subject, Text(finding.found, overflow="fold"))
     console = Console(highlight=False)
     console.print(table)
     try:
-        seconds, outcome = _try_job(bwrap)
+        seconds, outcome = _try_job(config)
     except SandboxError as error:
-        console.print(Text(f"No backend can isolate here, so nothing will be graded. {error}", style="red"))
+        console.print(
+            Text(f"The backend {config.backend} cannot isolate here, so nothing will be graded. {error}", style="red")
+        )
         raise typer.Exit(1) from None
     console.print(Text(f"A job ran in a fresh sandbox, {seconds * 1e3:.0f} ms after its start: {outcome.result}"))
-    console.print(Text("Backend: bubblewrap. `assay serve`, `grade` and `demo` will use it.", style="green"))
+    chosen = f"Backend: {config.backend} (ASSAY_SANDBOX). `assay serve`, `grade` and `demo` will use it."
+    console.print(Text(chosen, style="green"))
 
 
 def _mark(ok: bool | None) -> Text:
     return {True: Text("✓", style="green"), False: Text("✗", style="red"), None: Text("·", style="dim")}[ok]
 
 
-def _try_job(bwrap: str | None) -> tuple[float, Outcome]:
+def _try_job(config: SandboxConfig) -> tuple[float, Outcome]:
     """Start a sandbox as the service does and run one job in it."""
     started = time.perf_counter()
-    sandbox = BubblewrapSandbox(Profile("doctor", ()), BubblewrapConfig(bwrap))
+    sandbox = start_sandbox(_profile_for(config), config)
     try:
         (outcome,) = sandbox.run(Job(guest="sandboxes.runner.probe:answer"))
     finally:
         sandbox.close()
     return time.perf_counter() - started, outcome
+
+
+def _profile_for(config: SandboxConfig) -> Profile:
+    """Return a profile that the backend has: an image holds only those of the verifiers."""
+    if config.backend == "docker":
+        return next(verifier.profile for verifier in REGISTRY.values() if verifier.profile is not None)
+    return Profile("doctor", ())
+
+
+def _engine() -> Finding:
+    try:
+        client = docker.from_env(timeout=5)
+    except DockerException:
+        return Finding("docker engine", "none answers; needed only for the backend `docker`")
+    version = client.version()["Version"]
+    client.close()
+    return Finding("docker engine", version, True)
 
 
 def _machine() -> Iterator[Finding]:

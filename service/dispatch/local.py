@@ -82,8 +82,7 @@ class LocalDispatcher:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._config = frames.WorkerConfig(
-            bwrap=settings.bwrap,
-            sandbox_recycle_jobs=settings.sandbox_recycle_jobs,
+            sandboxes=settings.sandbox_config(),
             warm_verifiers=tuple(REGISTRY) if settings.warm_verifiers is None else settings.warm_verifiers,
             log_level=settings.log_level,
         )
@@ -208,7 +207,7 @@ class LocalDispatcher:
         while not self._stopping:
             try:
                 worker = await self._spawn()
-            except (WorkersUnavailable, OSError) as reason:
+            except Exception as reason:  # whatever it was: the place of this worker must not stay empty
                 failures += 1
                 if not self._start_failed(first_start, failures, reason):
                     return
@@ -246,7 +245,7 @@ class LocalDispatcher:
         self._workers.add(worker)
         try:
             await asyncio.wait_for(asyncio.shield(worker.ready), self._settings.start_timeout_seconds)
-        except (WorkersUnavailable, OSError):
+        except Exception:
             worker.kill()
             await asyncio.shield(worker.ended)
             self._workers.discard(worker)

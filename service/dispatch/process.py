@@ -43,8 +43,13 @@ class WorkerProcess(asyncio.Protocol):
         with theirs:
             # The call stays on this thread: the kernel kills the worker when the thread that started it ends.
             worker._process = _start(theirs)
-        ours.setblocking(False)
-        await asyncio.get_running_loop().create_unix_connection(lambda: worker, sock=ours)
+        try:
+            ours.setblocking(False)
+            await asyncio.get_running_loop().create_unix_connection(lambda: worker, sock=ours)
+        except BaseException:
+            ours.close()
+            worker.kill()
+            raise
         worker.send(frames.encode(frames.HELLO, config.model_dump_json().encode()))
         return worker
 

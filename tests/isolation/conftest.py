@@ -51,7 +51,7 @@ def start(backend: str, request: pytest.FixtureRequest) -> Start:
     if backend == "process-old":
         return lambda profile: ProcessSandbox(profile, ProcessConfig(anywhere=True, landlock=OLD_LANDLOCK))
     image = request.getfixturevalue("docker_image")
-    return lambda profile: DockerSandbox(profile, DockerConfig(image=image), PROFILES)
+    return lambda profile: DockerSandbox(profile, DockerConfig(image=image))
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ LOOK_INTO_PROCESSES = """
 import os
 seen = b""
 for pid in os.listdir("/proc"):
-    if pid.isdigit() and int(pid) != os.getpid():
+    if pid.isdigit() and pid != os.readlink("/proc/self"):
         for name in ("mem", "environ", "maps", "exe", "stack", "syscall", "auxv", "io"):
             try:
                 seen += open(f"/proc/{pid}/{name}", "rb").read(9)
@@ -125,12 +125,16 @@ def test_only_the_channel_is_a_socket(sandbox: ZygoteSandbox) -> None:
             "import os, signal\nfor p in os.listdir('/proc'):\n if p.isdigit() and int(p) not in (1, os.getpid()):\n"
             "  try: os.kill(int(p), signal.SIGSTOP)\n  except OSError: pass"
         ),
+        (
+            "import os, signal\nfor n in range(1, 40):\n for s in (signal.SIGINT, signal.SIGALRM, signal.SIGPROF):\n"
+            "  try: n != os.getpid() and os.kill(n, s)\n  except OSError: pass"
+        ),
         "import os; os.kill(-1, 9)",
         "import os; os._exit(0)",
         "channel.close()",
         "import os\nif os.fork() == 0:\n import time; time.sleep(60)",
     ],
-    ids=["kill", "stop", "kill all", "exit", "close", "an heir holds the channel"],
+    ids=["kill", "stop", "signal by number", "kill all", "exit", "close", "an heir holds the channel"],
 )
 def test_a_guest_spoils_only_its_own_result(sandbox: ZygoteSandbox, source: str) -> None:
     outcome = run(sandbox, source, "kept", wall_seconds=2.0)
@@ -139,6 +143,18 @@ def test_a_guest_spoils_only_its_own_result(sandbox: ZygoteSandbox, source: str)
     else:
         assert outcome.driver_failure
     assert run(sandbox, "channel.sendall(b'x')").returned
+
+
+def test_heirs_end_with_the_guest(sandbox: ZygoteSandbox) -> None:
+    """What a guest leaves behind while the driver goes on is not left to burn what it likes."""
+    burner = (
+        "import os, time\nfor _ in range(4):\n if os.fork() == 0:\n  held = bytearray(100 << 20)\n"
+        "  while True: pass\nos._exit(0)"
+    )
+    outcome = run(sandbox, burner, "kept", memory_bytes=64 << 20, wall_seconds=5.0)
+    assert outcome.result == {"heard": "", "kept": "kept"}
+    assert outcome.wall_seconds < 2.0
+    assert outcome.peak_memory_bytes < 128 << 20
 
 
 def test_one_driver_job_is_one_case(sandbox: ZygoteSandbox) -> None:

@@ -74,14 +74,14 @@ def test_a_killed_worker_is_replaced_and_its_tasks_are_graded(start_server: Star
 
 def test_a_task_that_loses_two_workers_is_given_up_and_the_rest_is_unharmed(start_server: StartServer) -> None:
     server = start_server(ASSAY_WORKERS="1")
-    tasks = [*format_tasks(3), sleeper(60), *format_tasks(3)]
+    tasks = [*format_tasks(3), sleeper(60), sleeper(0), sleeper(0), *format_tasks(3)]
     job = server.submit(tasks)
     first = busy_worker(server)
     os.kill(first, signal.SIGKILL)
     os.kill(busy_worker(server, but_not=first), signal.SIGKILL)
     verdicts = server.result(job)
 
-    assert [verdict["reward"] for verdict in verdicts] == [1.0] * 3 + [None] + [1.0] * 3
+    assert [verdict["reward"] for verdict in verdicts] == [1.0] * 3 + [None] + [1.0] * 5
     error = verdicts[3]["error"]
     assert (error["kind"], error["retryable"]) == ("worker_lost", True)
     assert verdicts[3]["verifier"] == "code"

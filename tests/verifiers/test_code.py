@@ -54,6 +54,15 @@ def test_judgements_are_the_same_in_another_sandbox_and_another_order(sandboxes:
     assert first == second[::-1]
 
 
+def test_the_order_of_a_set_is_the_same_in_every_sandbox() -> None:
+    task = {"completion": fenced("print(set('abcdefghij'))"), "reference": DOUBLE}
+    shown = set()
+    for _ in range(3):
+        with LocalSandboxes(SandboxConfig()) as fresh:
+            shown.add(json.dumps(judge(fresh, task).details))
+    assert len(shown) == 1, "the interpreter's hash seed is not fixed"
+
+
 def _without_use(judged: Judgement | Failure) -> str:
     """Return the judgement as text, without the time and memory it took."""
     if isinstance(judged, Failure):

@@ -10,6 +10,7 @@ from sandboxes.base import Case, Job, Outcome
 from verifiers.base import Failure, Judgement
 from verifiers.code.extraction import Program
 from verifiers.code.findings import (
+    broken_limit,
     does_not_compile,
     error_of,
     extracted_of,
@@ -86,14 +87,15 @@ def _failure(outcome: Outcome, found: dict[str, JsonValue] | None) -> Failure | 
 
 
 def _reason(outcome: Outcome, found: dict[str, Any] | None, program: Program) -> str:
+    limit = broken_limit(outcome)
     if found is None:
         ending = outcome.driver_failure
-        return outcome.limit or (ending if ending in _LIMITS else "crashed")
+        return limit or (ending if ending in _LIMITS else "crashed")
     status = found["status"]
-    if status == "ended" or outcome.limit is not None:
-        if not found["loaded"] and outcome.limit is None and does_not_compile(outcome):
+    if status == "ended" or limit is not None:
+        if not found["loaded"] and limit is None and does_not_compile(outcome):
             return reason_not_compiled(program)
-        return outcome.limit or "crashed"
+        return limit or "crashed"
     if status == "raised" and found["message"].partition(":")[0] == "MemoryError":
         return "memory"
     return _REASONS[status]
@@ -106,7 +108,8 @@ def _details(outcome: Outcome, found: dict[str, Any] | None, options: CodeOption
     if not options.echo_tests:
         return details
     if found["status"] == "ended":
-        details["error"] = printable(error_of(outcome)) if outcome.stderr else "the program ended before the tests did"
+        details["error"] = error_of(outcome) if outcome.stderr else "the program ended before the tests did"
     elif found["message"]:
         details["error"] = found["message"]
-    return details | {name: found[name] for name in ("line", "source", "left", "right") if name in found}
+    where = {name: found[name] for name in ("line", "source", "left", "right") if name in found}
+    return {name: printable(value) if isinstance(value, str) else value for name, value in (details | where).items()}

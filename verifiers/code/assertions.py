@@ -1,8 +1,9 @@
 """Watches the assertions of test code: which ran, which failed, and what the two sides of a comparison were.
 
 Runs inside the sandbox, in the driver. `assert a == b` becomes `begin()` and then `assert check(compare("==", a, b))`
-with `end()` after it in any case, which evaluates the same things in the same order. A literal argument of a call is
-marked as belonging to that call alone.
+with `end()` after it in any case, which evaluates the same things in the same order. Operands of an `and` are separate
+assertions. In functions, a call that is a statement of its own is none of the assertion around it. A literal argument
+of a call is marked as belonging to that call alone.
 """
 
 import ast
@@ -28,7 +29,7 @@ _OPERATORS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
 }
 _BY_SIGN = dict(_OPERATORS.values())
 _BEGIN, _CHECK, _END = "__assay_begin__", "__assay_check__", "__assay_end__"
-_COMPARE, _FRESH = "__assay_compare__", "__assay_fresh__"
+_COMPARE, _PART, _APART, _CALL = "__assay_compare__", "__assay_part__", "__assay_apart__", "__assay_call__"
 
 
 class Assertions:
@@ -44,12 +45,24 @@ class Assertions:
 
     def names(self) -> dict[str, Callable[..., Any]]:
         """Return what rewritten code calls, by name."""
-        return {_BEGIN: self._begin, _CHECK: self._check, _END: self._end, _COMPARE: self._compare, _FRESH: self._fresh}
+        names: dict[str, Callable[..., Any]] = {
+            _BEGIN: self._begin,
+            _CHECK: self._check,
+            _END: self._end,
+            _COMPARE: self._compare,
+        }
+        return {**names, _PART: self._part, _APART: self._apart, _CALL: self._call}
 
     def _begin(self) -> None:
-        self._session.settle()
-        self._session.in_assertion = True
+        self._session.enter(assertion=True)
         self.sides = None
+
+    def _apart(self) -> None:
+        self._session.enter(assertion=False)
+
+    def _part(self, outcome: Any) -> Any:
+        self._session.settle()
+        return outcome
 
     def _check(self, outcome: Any) -> bool:
         truth = bool(outcome)
@@ -57,8 +70,7 @@ class Assertions:
         return truth
 
     def _end(self) -> None:
-        self._session.in_assertion = False
-        self._session.settle()
+        self._session.leave()
 
     def _compare(self, sign: str, left: Any, right: Any) -> Any:
         outcome = _BY_SIGN[sign](left, right)
@@ -66,14 +78,16 @@ class Assertions:
             self.sides = (self._shown(left), self._shown(right))
         return outcome
 
-    def _fresh(self, value: Any) -> Any:
-        self._session.fresh[id(value)] = value
-        return value
+    def _call(self, function: Any, literal: tuple[int, ...], /, *arguments: Any, **keywords: Any) -> Any:
+        """Call a function; its arguments at these places exist only for the call, if it is one of the completion's."""
+        if issubclass(type(function), Remote):
+            self._session.fresh = {id(arguments[place]) for place in literal}
+        return function(*arguments, **keywords)
 
     def _shown(self, value: Any) -> str:
         try:
             return self._repr.repr(value)
-        except Exception:
+        except BaseException:
             return f"a {type(value).__name__}"
 
 
@@ -96,6 +110,9 @@ class _ShortRepr(reprlib.Repr):
 class Rewriter(ast.NodeTransformer):
     """Puts the calls of `Assertions` into test code."""
 
+    def __init__(self) -> None:
+        self._functions = 0
+
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         """Watch an assertion."""
         self.generic_visit(node)
@@ -106,6 +123,8 @@ class Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Try(body=[begin, node], handlers=[], orelse=[], finalbody=[end]), node)
 
     def _outcome(self, test: ast.expr) -> ast.expr:
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+            test.values = [_call(_PART, value, self._outcome(value)) for value in test.values]
         if not isinstance(test, ast.Compare) or len(test.ops) != 1:
             return test
         sign = ast.copy_location(ast.Constant(_OPERATORS[type(test.ops[0])][0]), test)
@@ -114,11 +133,41 @@ class Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Mark arguments that are literal containers."""
         self.generic_visit(node)
-        node.args = [_call(_FRESH, arg, arg) if _is_literal_container(arg) else arg for arg in node.args]
+        starred = next((place for place, arg in enumerate(node.args) if isinstance(arg, ast.Starred)), len(node.args))
+        literal = [place for place, arg in enumerate(node.args[:starred]) if _is_literal_container(arg)]
+        if not literal:
+            return node
+        places = ast.copy_location(ast.Tuple([ast.Constant(place) for place in literal], ast.Load()), node)
+        call = _call(_CALL, node, node.func, places, *node.args)
+        call.keywords = node.keywords
+        return call
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """Note that what is inside may run within an assertion."""
+        self._functions += 1
+        self.generic_visit(node)
+        self._functions -= 1
         return node
 
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """Take a call that is a statement out of the assertion that runs it."""
+        return self._set_apart(node)
 
-def _call(name: str, at: ast.expr, *arguments: ast.expr) -> ast.expr:
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        """Take the calls of an assignment out of the assertion that runs it."""
+        return self._set_apart(node)
+
+    def _set_apart(self, node: ast.Expr | ast.Assign) -> ast.AST:
+        parts = list(ast.walk(node))
+        self.generic_visit(node)
+        suspends = any(isinstance(part, (ast.Yield, ast.YieldFrom, ast.Await)) for part in parts)
+        if not self._functions or suspends or not any(isinstance(part, ast.Call) for part in parts):
+            return node
+        begin, end = (ast.Expr(_call(name, node.value)) for name in (_APART, _END))
+        return ast.copy_location(ast.Try(body=[begin, node], handlers=[], orelse=[], finalbody=[end]), node)
+
+
+def _call(name: str, at: ast.expr, *arguments: ast.expr) -> ast.Call:
     function = ast.copy_location(ast.Name(name, ast.Load()), at)
     return ast.copy_location(ast.Call(function, list(arguments), []), at)
 

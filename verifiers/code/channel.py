@@ -5,6 +5,7 @@ before anything is built from a message.
 """
 
 import json
+import re
 import socket
 import struct
 from typing import Any
@@ -22,6 +23,7 @@ FORWARDED = frozenset(
 )
 """Special methods that the driver's stand-in for an object has when the object has them."""
 _MAX_CONTAINERS = 1_000_000
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)  # one without an end is all the rest: linear
 
 
 class ChannelClosed(BaseException):
@@ -63,7 +65,7 @@ def receive(channel: socket.socket) -> dict[str, Any]:
     if length > MAX_BYTES:
         raise Violation(f"a message of {length} bytes")
     body = _exactly(channel, length)
-    if body.count(b"[") + body.count(b"{") > _MAX_CONTAINERS:
+    if _brackets(body) > _MAX_CONTAINERS and _brackets(_STRING.sub(b"", body)) > _MAX_CONTAINERS:
         raise Violation("a message of too many containers")
     try:
         message = json.loads(body)
@@ -72,6 +74,10 @@ def receive(channel: socket.socket) -> dict[str, Any]:
     if type(message) is not dict:
         raise Violation("a message that is not an object")
     return message
+
+
+def _brackets(body: bytes) -> int:
+    return body.count(b"[") + body.count(b"{")
 
 
 def _exactly(channel: socket.socket, size: int) -> bytes:

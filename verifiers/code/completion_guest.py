@@ -13,7 +13,7 @@ import operator
 import socket
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from verifiers.code.channel import FORWARDED, ChannelClosed, TooLargeError, receive, send
@@ -22,6 +22,7 @@ from verifiers.code.plain import MUTABLE, Decoder, Encoder, Json, NotPlainError
 from verifiers.code.program import assemble
 
 MODULE_NAME = "solution"
+_OWN_FRAMES = 12
 _KINDS: tuple[tuple[type, str], ...] = (
     (types.GeneratorType, "generator"),
     (types.FunctionType, "function"),
@@ -69,6 +70,7 @@ class Server:
             "stdlib": _from_standard_library,
         }
         self._decoders: list[Decoder] = []
+        self._attributes: frozenset[str] = frozenset()
 
     def serve(self) -> None:
         """Answer until the driver closes the channel."""
@@ -96,7 +98,7 @@ class Server:
         before = [_shallow_copy(container) for container in decoder.containers]
         try:
             value = getattr(self, f"_do_{message['do']}")(*arguments, **keywords)
-            reply = {"value": Encoder(self._describe, decoder.containers).encode(value)}
+            reply = {"value": self._encoder(decoder.containers).encode(value)}
         except ChannelClosed:
             raise
         except NotPlainError as refused:
@@ -113,7 +115,7 @@ class Server:
 
     def _changes(self, containers: list[Any], before: list[Any]) -> list[Json]:
         changed = [n for n, held in enumerate(containers) if not _same_content(held, before[n])]
-        encoder = Encoder(self._describe, containers) if changed else None
+        encoder = self._encoder(containers) if changed else None
         return [[number, encoder.content(containers[number])] for number in changed] if encoder else []
 
     # What the driver may ask for, by the name after `_do_`.
@@ -121,6 +123,10 @@ class Server:
     def _do_name(self, name: str) -> tuple[bool, Any]:
         defined = self._module.__dict__
         return name in defined, defined.get(name)
+
+    def _do_attributes(self, names: list[str]) -> None:
+        """Note the attributes that the tests use and no plain value has."""
+        self._attributes = frozenset(names)
 
     def _do_call(self, target: Any, *arguments: Any, **keywords: Any) -> Any:
         return target(*arguments, **keywords)
@@ -171,6 +177,16 @@ class Server:
 
     # Values that are not plain.
 
+    def _encoder(self, containers: Iterable[Any] = ()) -> Encoder:
+        return Encoder(self._describe, containers, is_object=self._is_object)
+
+    def _is_object(self, value: Any) -> bool:
+        """Whether a value of a class of the program's has what the tests use, which its plain base would not."""
+        kind = type(value)
+        if kind.__module__ != MODULE_NAME:
+            return False
+        return any(hasattr(value, name) for name in self._attributes.difference(getattr(kind, "_fields", ())))
+
     def _describe(self, value: Any) -> Json:
         if id(value) in self._callback_numbers:
             return {"callback": self._callback_numbers[id(value)]}
@@ -180,7 +196,7 @@ class Server:
         if isinstance(value, types.CoroutineType):
             return {"coroutine": number}
         kind = next((word for of, word in _KINDS if isinstance(value, of)), "instance")
-        special = sorted(name for name in FORWARDED if getattr(type(value), f"__{name}__", None) is not None)
+        special = sorted(name for name in FORWARDED if _has_special(type(value), f"__{name}__"))
         return {"object": [number, kind, type(value).__name__, special]}
 
     def _number(self, value: Any) -> int:
@@ -245,11 +261,17 @@ class Server:
             yield item
 
     def _call_back(self, number: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        encoder = Encoder(self._describe)
+        encoder = self._encoder()
         forms = [encoder.encode(argument) for argument in arguments]
         named = [[name, encoder.encode(value)] for name, value in keywords.items()]
         send(self._channel, {"callback": number, "args": forms, "kwargs": named})
-        reply = self._wait()
+        # The frames until the program's next one are not the program's.
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(before + _OWN_FRAMES)
+        try:
+            reply = self._wait()
+        finally:
+            sys.setrecursionlimit(before)
         if "raised" in reply:
             kind, text = reply["raised"]
             raise getattr(builtins, kind, RuntimeError)(text)
@@ -271,6 +293,11 @@ class Server:
 
 def _refuse(value: Any) -> Json:
     raise NotPlainError(type(value).__name__)
+
+
+def _has_special(kind: type, name: str) -> bool:
+    """Whether instances have a special method; looking it up on the class would also find what its metaclass has."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None) is not None
 
 
 def _from_standard_library(body: str) -> Any:

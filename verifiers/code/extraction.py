@@ -10,16 +10,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from verifiers.format_tags import END_OF_TURN
+
 Rule = Literal["auto", "last_fence", "first_fence", "raw"]
 
 _PYTHON_TAGS = frozenset({"python", "python3", "py", "py3", "python2"})
-_FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_FENCE = re.compile(r"^\ufeff?([ \t]*)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 _TAG = re.compile(r"[A-Za-z0-9_+#-]+")
 _CODE_LINE = re.compile(
     r"[ \t]*(?:(?:def|class|async|import|from|if|for|while|with|try|return)\b|@\w|#|[\w.\[\], ]{1,80}=[^=]|\w+\()"
 )
 _THINK_END, _ANSWER, _ANSWER_END = "</think>", "<answer>", "</answer>"
 _MAX_CLOSING_INDENT = 3
+_MOST_FENCES_IN_TEXT = 8
+"""Fences inside one triple-quoted text of a program that are looked past."""
+_MOST_TAGS_IN_TEXT = 16
+"""Tags in a program's text that are looked at one by one, so that many cost no more than linear time."""
+_TRIPLE_QUOTES = ('"""', "'''")
+_BYTE_ORDER_MARK = "\ufeff"
+_DEFINED = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
+_USAGE_LINE = re.compile(r"(?:assert\b|print\(|#|[ \t)\]}]|>>>|\w+[ \t]*=[ \t]*[-\[({\"'\d])")
+_INPUT = re.compile(r"\binput\(|\bstdin\b|\bimport\b|\bopen\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +82,75 @@ def _find_final(completion: str) -> Program | None:
     python = [block for block in filled if block.tag in _PYTHON_TAGS]
     untagged = [block for block in filled if not block.tag]
     if python or untagged:
-        return _of_block(completion, (python or untagged)[-1])
+        return _of_block(completion, _last_program(completion, python or untagged))
     return _of_block(completion, filled[-1]) if len({block.tag for block in filled}) == 1 else None
+
+
+def _last_program(completion: str, blocks: list[_Block]) -> _Block:
+    """Return the last block that is not mere usage (calls printed or asserted) of what an earlier one defines."""
+    defining, names = None, set[str]()
+    for block in blocks[:-1]:
+        defined = _DEFINED.findall(completion, block.start, block.end)
+        if defined:
+            defining, names = block, names | set(defined)
+    text = completion[blocks[-1].start : blocks[-1].end]
+    lines = [line for line in text.split("\n") if line.strip()]
+    usage = all(map(_USAGE_LINE.match, lines)) and not _INPUT.search(text)
+    return defining if defining and usage and names & set(re.findall(r"\w+", text)) else blocks[-1]
 
 
 def _final_part(completion: str) -> tuple[int, int, str]:
     """Return where the answer stands, and what to call it: after the reasoning, inside the last answer tag."""
-    closing = completion.rfind(_THINK_END)
-    start = 0 if closing < 0 else closing + len(_THINK_END)
-    opening = completion.rfind(_ANSWER, start)
+    end = _before_end_of_turn(completion)
+    start = 1 if completion.startswith(_BYTE_ORDER_MARK) else 0
+    programs = _programs(completion, start, end)
+    closing = _last_outside(completion, _THINK_END, start, end, programs)
+    start = start if closing < 0 else closing + len(_THINK_END)
+    opening = _last_outside(completion, _ANSWER, start, end, programs)
     if opening < 0:
-        return start, len(completion), "text"
+        return start, end, "text"
     start = opening + len(_ANSWER)
-    closing = completion.find(_ANSWER_END, start)
-    return start, len(completion) if closing < 0 else closing, "answer"
+    closing = completion.find(_ANSWER_END, start, end)
+    for block in _programs(completion, start, end):
+        if block.start <= closing < block.end:
+            closing = completion.find(_ANSWER_END, block.end, end)
+    return start, end if closing < 0 else closing, "answer"
+
+
+def _programs(completion: str, start: int, end: int) -> list[_Block]:
+    return [b for b in _blocks(completion, start, end) if b.closed and b.tag in _PYTHON_TAGS]
+
+
+def _last_outside(completion: str, tag: str, start: int, end: int, programs: list[_Block]) -> int:
+    """Return where a tag stands last, but not as a text inside a program after which no other program follows."""
+    found = completion.rfind(tag, start, end)
+    last = programs[-1] if programs else None
+    for _ in range(_MOST_TAGS_IN_TEXT):
+        if last is None or not last.start <= found < last.end or not _is_in_text(completion, last, found):
+            return found
+        found = completion.rfind(tag, start, found)
+    return completion.rfind(tag, start, last.start) if last is not None else found
+
+
+def _is_in_text(completion: str, block: _Block, position: int) -> bool:
+    """Whether a position in a block is, as far as its line and the triple quotes before tell, in a text or comment."""
+    line = completion[completion.rfind("\n", block.start, position) + 1 : position]
+    return any(sign in line for sign in "\"'#") or any(
+        completion.count(quotes, block.start, position) % 2 for quotes in _TRIPLE_QUOTES
+    )
+
+
+def _before_end_of_turn(completion: str) -> int:
+    """Return where the completion ends without the end-of-turn tokens that serving stacks leave in the text."""
+    end = len(completion)
+    while True:
+        trimmed = end
+        while trimmed and completion[trimmed - 1].isspace():
+            trimmed -= 1
+        token = next((token for token in END_OF_TURN if completion.endswith(token, 0, trimmed)), None)
+        if token is None:
+            return end
+        end = trimmed - len(token)
 
 
 def _is_lone_closing_fence(completion: str, start: int, blocks: list[_Block]) -> bool:
@@ -106,11 +172,18 @@ def _blocks(completion: str, start: int, end: int) -> Iterator[_Block]:
     """Yield the fenced blocks between two offsets, the last one perhaps not closed."""
     opened: re.Match[str] | None = None
     region = completion[start:end]  # so that what follows a tag on its line stands at the start of a line
-    for fence in _FENCE.finditer(region):
+    fences = list(_FENCE.finditer(region))
+    in_text = 0  # fences up to this one are lines of a program's text
+    for number, fence in enumerate(fences):
         tag = _tag(fence)
+        if number < in_text:
+            continue
         if opened is None:
             opened = fence if tag is not None else None
         elif _closes(fence, opened):
+            if _tag(opened) in _PYTHON_TAGS and (real := _end_after_text(region, opened, fences, number)) is not None:
+                in_text = real
+                continue
             yield _block(opened, start, fence.start(), closed=True)
             opened = None
         elif tag in _PYTHON_TAGS and len(fence[1]) <= len(opened[1]):
@@ -118,6 +191,22 @@ def _blocks(completion: str, start: int, end: int) -> Iterator[_Block]:
             opened = fence
     if opened is not None:
         yield _block(opened, start, len(region), closed=False)
+
+
+def _end_after_text(region: str, opened: re.Match[str], fences: list[re.Match[str]], number: int) -> int | None:
+    """Return which fence closes the block instead, when this one is a line of a text in triple quotes."""
+    for quotes in _TRIPLE_QUOTES:
+        if region.count(quotes, opened.end(), fences[number].start()) % 2 == 0:
+            continue
+        begin, odd = fences[number].start(), True
+        for later in range(number + 1, min(number + 1 + _MOST_FENCES_IN_TEXT, len(fences))):
+            odd ^= region.count(quotes, begin, fences[later].start()) % 2 == 1
+            begin = fences[later].start()
+            if _tag(fences[later]) in _PYTHON_TAGS and not odd:
+                break
+            if not odd and _closes(fences[later], opened):
+                return later
+    return None
 
 
 def _tag(fence: re.Match[str]) -> str | None:
@@ -144,12 +233,13 @@ def _filled(completion: str, blocks: Iterator[_Block] | list[_Block]) -> list[_B
 
 
 def _of_block(completion: str, block: _Block) -> Program:
-    text = completion[block.start : block.end]
+    text = completion[block.start : block.end].removeprefix(_BYTE_ORDER_MARK)
     if block.indent:
         text = re.sub(rf"^[ \t]{{1,{block.indent}}}", "", text, flags=re.MULTILINE)
     return Program(text, "fence" if block.closed else "unclosed_fence", block.start, block.end)
 
 
 def _slice(completion: str, start: int, end: int, source: str) -> Program | None:
+    start += completion.startswith(_BYTE_ORDER_MARK, start, end)
     text = completion[start:end]
     return Program(text, source, start, end) if text.strip() else None

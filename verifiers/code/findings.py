@@ -12,6 +12,7 @@ from verifiers.code.extraction import Program
 _SHOWN_PROGRAM = 4000
 _SHOWN_ERROR = 300
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+_LIMITS = ("cpu_timeout", "wall_timeout", "memory", "output", "processes", "file_size", "open_files")
 _COMPILE_ERRORS = ("SyntaxError", "IndentationError", "TabError", "UnicodeEncodeError", "RecursionError", "ValueError")
 
 
@@ -24,6 +25,13 @@ def limits_of(options: CodeOptions) -> Limits:
         memory_bytes=options.memory_mb << 20,
         output_bytes=options.output_kb << 10,
     )
+
+
+def broken_limit(outcome: Outcome) -> str | None:
+    """Return the limit that ended the guest, `crashed` for a name that is none: the guest may have written it."""
+    if outcome.limit is None:
+        return None
+    return outcome.limit if outcome.limit in _LIMITS else "crashed"
 
 
 def extracted_of(program: Program | None) -> Extracted | None:

@@ -4,7 +4,9 @@ Runs inside the sandbox, in the completion's own process. Nothing here protects 
 not in this process.
 """
 
+import _sitebuiltins
 import atexit
+import builtins
 import io
 import sys
 import threading
@@ -27,6 +29,7 @@ def start_program(name: str) -> types.ModuleType:
         name: the module's `__name__`; `__main__` is always an empty or this module.
     """
     _open_streams()
+    _add_site_builtins()
     own_folder = str(Path(__file__).parents[2])
     sys.path[:] = [str(Path.cwd()), *(entry for entry in sys.path if entry and entry != own_folder)]
     sys.argv = [PROGRAM_FILE]
@@ -52,7 +55,9 @@ def end_program() -> None:
 
 def _open_streams() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        raw = io.FileIO(number, "r" if number == 0 else "w", closefd=False)
+        mode = "r" if number == 0 else "w"
+        raw = io.FileIO(number, mode, closefd=False)
+        raw.name = f"<{name}>"  # all layers of the stream answer with it
         buffer = io.BufferedReader(raw) if number == 0 else io.BufferedWriter(raw)
         stream = io.TextIOWrapper(
             buffer,
@@ -60,8 +65,20 @@ def _open_streams() -> None:
             errors="backslashreplace" if name == "stderr" else "strict",
             line_buffering=name == "stderr",
         )
+        stream.mode = mode  # type: ignore[misc]  # as the interpreter does itself
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+
+
+def _add_site_builtins() -> None:
+    """Define what the module `site`, which the sandbox leaves out, adds to the builtin names."""
+    for name in ("exit", "quit"):
+        setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
+    for name, text in (("copyright", sys.copyright), ("credits", "See www.python.org for more information.")):
+        setattr(builtins, name, _sitebuiltins._Printer(name, text))
+    license_text = "See https://www.python.org/psf/license/"
+    setattr(builtins, "license", _sitebuiltins._Printer("license", license_text))  # noqa: B010 - all alike
+    setattr(builtins, "help", _sitebuiltins._Helper())  # noqa: B010
 
 
 def _forgive_own_frames() -> None:

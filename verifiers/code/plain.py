@@ -30,12 +30,36 @@ BUILTIN_TYPES = {name: kind for name, kind in vars(builtins).items() if type(kin
 """Types that both sides have anyway; each crosses as its name."""
 _BUILTIN_NAMES = {kind: name for name, kind in BUILTIN_TYPES.items()}
 _CONSTANTS = {"NotImplemented": NotImplemented, "Ellipsis": Ellipsis}
+PLAIN_NAMES = frozenset(
+    name
+    for kind in (
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        bytearray,
+        list,
+        tuple,
+        dict,
+        set,
+        frozenset,
+        range,
+        collections.deque,
+    )
+    for name in dir(kind)
+)
+"""Attributes of plain values."""
 MUTABLE = (list, dict, set, bytearray, collections.deque)
 """Types whose instances can be changed in place; each one in a message has a number, counted from 0 as they appear."""
 
 
 class NotPlainError(Exception):
-    """The value cannot be sent: too deep, too large, or of a kind that the hook refuses."""
+    """The value cannot be sent."""
+
+
+class OversizeError(NotPlainError):
+    """The value is of a kind that can be sent, but too deep or too large."""
 
 
 class MalformedError(Exception):
@@ -45,17 +69,26 @@ class MalformedError(Exception):
 class Encoder:
     """Turns values into JSON. One for each message; `containers` then lists the message's mutable ones in order."""
 
-    def __init__(self, hook: Hook, known: Iterable[Any] = (), *, track: bool = False) -> None:
+    def __init__(
+        self,
+        hook: Hook,
+        known: Iterable[Any] = (),
+        *,
+        track: bool = False,
+        is_object: Callable[[Any], bool] | None = None,
+    ) -> None:
         """Prepare for one message.
 
         Args:
             hook: called with what is not plain; returns its form or raises `NotPlainError`.
+            is_object: tells of an instance of a subclass of a plain type whether it goes to the hook as well.
             known: containers that the other side has, sent as references to their place in this sequence.
             track: number the containers met, and send one that appears again as a reference, so that it stays one.
         """
         self.containers: list[Any] = list(known)
         self._numbers = {id(container): number for number, container in enumerate(self.containers)}
         self._hook = hook
+        self._is_object = is_object
         self._track = track
         self._open: set[int] = set()
         self._values = 0
@@ -71,6 +104,8 @@ class Encoder:
             return value if _as_itself(value) else _spelled(value)
         if id(value) in self._numbers:
             return {"ref": self._numbers[id(value)]}
+        if self._is_object is not None and self._is_object(value):
+            return self._hook(value)
         return self._encode_container(value)
 
     def content(self, container: Any) -> Json:
@@ -82,9 +117,9 @@ class Encoder:
 
     def _encode_container(self, value: Any) -> Json:
         if id(value) in self._open:
-            raise NotPlainError("the value contains itself")
+            raise OversizeError("the value contains itself")
         if len(self._open) >= MAX_DEPTH:
-            raise NotPlainError(f"the value is nested more than {MAX_DEPTH} deep")
+            raise OversizeError(f"the value is nested more than {MAX_DEPTH} deep")
         if self._track and issubclass(type(value), MUTABLE):
             self._numbers[id(value)] = len(self.containers)
             self.containers.append(value)
@@ -152,7 +187,7 @@ class Encoder:
     def _items(self, items: Iterable[Any], count: int) -> list[Json]:
         self._values += count
         if self._values > MAX_VALUES:
-            raise NotPlainError(f"more than {MAX_VALUES} values")
+            raise OversizeError(f"more than {MAX_VALUES} values")
         held = list(items)
         if not set(map(type, held)) - _FLAT and all(map(_as_itself, held)):
             return held
@@ -184,7 +219,7 @@ class Encoder:
     def _counted(self, items: Iterable[Any], count: int) -> Iterable[Any]:
         self._values += count
         if self._values > MAX_VALUES:
-            raise NotPlainError(f"more than {MAX_VALUES} values")
+            raise OversizeError(f"more than {MAX_VALUES} values")
         return items
 
 
@@ -245,7 +280,9 @@ class Decoder:
             return self._hooks[tag](body)
         try:
             return self._BUILDERS[tag](self, body)
-        except (KeyError, ValueError, TypeError, OverflowError, decimal.DecimalException, ZeroDivisionError):
+        except (MalformedError, MemoryError):
+            raise
+        except Exception:
             raise MalformedError(f"not a value: {tag!r:.40}") from None
 
     def _ref(self, body: Json) -> Any:

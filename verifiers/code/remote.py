@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from verifiers.code.channel import FORWARDED
-from verifiers.code.plain import Json, MalformedError
+from verifiers.code.plain import PLAIN_NAMES, Json, MalformedError
 
 if TYPE_CHECKING:
     from verifiers.code.session import Session
@@ -33,6 +33,8 @@ _PRETENDED: dict[str, type] = {
     "method": types.MethodType,
     "class": type,
 }
+_STEPS = frozenset({"__next__", "send", "throw"})
+"""Methods by which an iterator says that there are no more."""
 _MAX_LINEAGE = 20
 
 
@@ -67,7 +69,15 @@ class Remote:
         return self._assay_session.ask("get", self, "__module__")
 
     def __getattr__(self, name: str) -> Any:
-        return self._assay_session.ask("get", self, name)
+        if name in PLAIN_NAMES and not self._assay_live:
+            # A plain value would have it here, with the tests' arguments out of the completion's reach.
+            raise AttributeError(f"an opaque {type(self).__name__} is not asked for its '{name}'")
+        value = self._assay_session.ask("get", self, name)
+        if not issubclass(type(value), Remote):
+            return value
+        if name in _STEPS:
+            return _stepping(value)
+        return _confided(value) if name in PLAIN_NAMES else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._assay_session.ask("set", self, name, value)
@@ -117,6 +127,30 @@ def _unary(name: str) -> Callable[..., Any]:
     return operate
 
 
+def _stepping(method: Remote) -> Callable[..., Any]:
+    """Return the method of an iterator as a function that may end the tests' loop, as the tests expect by its name."""
+
+    def step(*arguments: Any) -> Any:
+        return method._assay_session.step("call", method, *arguments)
+
+    return step
+
+
+def _confided(method: Remote) -> Callable[..., Any]:
+    """Return a method that plain values have too: what the tests hand it may be what they expect."""
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        if arguments or keywords:
+            method._assay_session.shared = True
+        return method._assay_session.ask("call", method, *arguments, **keywords)
+
+    return call
+
+
+def _next(self: Remote) -> Any:
+    return self._assay_session.step("special", "__next__", self)
+
+
 def _call(self: Remote, /, *arguments: Any, **keywords: Any) -> Any:
     return self._assay_session.ask("call", self, *arguments, **keywords)
 
@@ -151,6 +185,7 @@ def _hash(self: Remote) -> int:
 _METHODS: dict[str, Callable[..., Any]] = {
     **{name: _binary(name) if name in _BINARY else _unary(name) for name in FORWARDED},
     "call": _call,
+    "next": _next,
     "contains": _contains,
     "bool": _bool,
     "exit": _exit,

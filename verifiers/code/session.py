@@ -21,11 +21,12 @@ from verifiers.code.plain import (
     Json,
     MalformedError,
     NotPlainError,
+    OversizeError,
     replace_content,
 )
 from verifiers.code.remote import Remote, local_exception, remote_class, stand_in_exception
 
-_MAX_CALLBACK_DEPTH = 20
+_MAX_CALLBACK_DEPTH = 300
 _SCALARS = (type(None), bool, int, float, str, bytes, complex)
 
 
@@ -49,20 +50,24 @@ class Session:
         """
         self.asked = 0
         """Questions that came from test code."""
+        self.answered = 0
+        """Those of them that were answered; from then on, what test code does may be the completion's doing."""
         self.shared = False
-        """A comparison was computed in the completion's process, or the tests hold what it changed."""
+        """What decides was computed in the completion's process, or the tests hold what it changed."""
         self.failure: BaseException | None = None
         """What ended the run for good."""
-        self.waiting = False
-        self.fresh: dict[int, Any] = {}
-        """Arguments that exist only for the call being made, by identity."""
-        self.in_assertion = False
+        self.fresh: set[int] = set()
+        """The ids of arguments that exist only for the call being made."""
+        self._in_assertion = False
+        self._outer: list[tuple[bool, int]] = []
+        self._first_deferred = 0
         self._channel = channel
         self._own_module = own_module
         self._remotes: weakref.WeakValueDictionary[int, Remote] = weakref.WeakValueDictionary()
         self._released: list[int] = []
         self._functions: list[Callable[..., Any]] = []
         self._function_numbers: dict[int, int] = {}
+        self._coroutines: weakref.WeakKeyDictionary[Any, Remote] = weakref.WeakKeyDictionary()
         self._exceptions: dict[int, type[BaseException]] = {}
         self._callback_depth = 0
         self._deferred: list[tuple[list[Any], Json]] = []
@@ -76,6 +81,10 @@ class Session:
         """
         if self._guarded(lambda: receive(self._channel)) != {"ready": True}:
             self._end(Violation("a message before the first question"))
+
+    def announce(self, attributes: list[str]) -> None:
+        """Tell which attributes make an instance of a plain type's subclass more than plain data for the tests."""
+        self._question("attributes", (attributes,), {}, live=False)
 
     def lookup(self, name: str, *, live: bool) -> tuple[bool, Any]:
         """Return whether the completion defines the name, and its value or a stand-in for it."""
@@ -91,6 +100,15 @@ class Session:
         Raises:
             BaseException: what the completion's code raised, as the nearest class known here.
         """
+        try:
+            return self.step(do, *arguments, **keywords)
+        except (StopIteration, StopAsyncIteration, GeneratorExit) as raised:
+            # It would end a loop of the tests early, and with it their assertions.
+            text = f"the completion raised {type(raised).__name__}"
+            raise stand_in_exception(RuntimeError, (text,), text, None) from None
+
+    def step(self, do: str, /, *arguments: Any, **keywords: Any) -> Any:
+        """Like `ask`, for a step of an iterator, which may say that there are no more."""
         self.asked += 1
         target = arguments[1 if do == "special" else 0]
         return self._question(do, arguments, keywords, live=target._assay_live)
@@ -104,10 +122,22 @@ class Session:
         """Let the completion's process forget an object, with the next question."""
         self._released.append(number)
 
+    def enter(self, *, assertion: bool) -> None:
+        """Begin an assertion, or a statement that is none though an assertion runs it."""
+        self._outer.append((self._in_assertion, self._first_deferred))
+        self._in_assertion, self._first_deferred = assertion, len(self._deferred)
+
+    def leave(self) -> None:
+        """End what `enter` began."""
+        try:
+            self.settle()
+        finally:
+            self._in_assertion, self._first_deferred = self._outer.pop()
+
     def settle(self) -> None:
-        """Let the tests see what calls within the assertion that just ended changed in place."""
-        while self._deferred:
-            containers, changed = self._deferred.pop(0)
+        """Let the tests see what calls within the innermost assertion changed in place."""
+        while len(self._deferred) > self._first_deferred:
+            containers, changed = self._deferred.pop(self._first_deferred)
             self._apply(containers, changed)
 
     def _question(self, do: str, arguments: tuple[Any, ...], keywords: dict[str, Any], *, live: bool) -> Any:
@@ -125,9 +155,13 @@ class Session:
                 "release": self._take_released(),
             }
             self._guarded(lambda: send(self._channel, message))
-        except (NotPlainError, TooLargeError, RecursionError) as refused:
+        except (OversizeError, TooLargeError, RecursionError) as refused:
+            # What grew too large has grown on the completion's answers, unless there was none.
+            self._end(UnreadableResult(str(refused)) if self.answered else UnsendableError(str(refused)))
+        except NotPlainError as refused:
             self._end(UnsendableError(str(refused)))
         reply = self._guarded(self._reply)
+        self.answered = self.asked
         return self._guarded(lambda: self._take(reply, encoder.containers, live=live, held=held or bool(keywords)))
 
     def _take_released(self) -> list[int]:
@@ -148,16 +182,13 @@ class Session:
             raise Violation("an answer that is none")
         if "unsendable" in reply:
             raise UnreadableResult(str(reply["unsendable"])[:200])
+        self.shared = self.shared or (held and bool(changed))
         if "raised" in reply:
             self._apply(containers, changed)
             raise self._exception(reply["raised"])
         if "value" not in reply:
             raise Violation("an answer that is none")
-        if reply["value"] is None or not changed:
-            self._apply(containers, changed)
-            return self._decoder(containers, live=live).decode(reply["value"])
-        self.shared = self.shared or held
-        if not self.in_assertion:
+        if not (changed and self._in_assertion):
             self._apply(containers, changed)
             return self._decoder(containers, live=live).decode(reply["value"])
         copies = _copies(containers)
@@ -178,16 +209,19 @@ class Session:
         number = message["callback"]
         if message.keys() != {"callback", "args", "kwargs"} or type(number) is not int:
             raise Violation("a callback that is none")
-        if not 0 <= number < len(self._functions) or self._callback_depth >= _MAX_CALLBACK_DEPTH:
+        if not 0 <= number < len(self._functions):
             raise Violation("a callback that is not allowed")
+        if self._callback_depth >= _MAX_CALLBACK_DEPTH:
+            send(self._channel, {"raised": ["RecursionError", "the tests' functions are called too deep"]})
+            return
         decoder = self._decoder([], live=False)
         arguments = decoder.decode(message["args"])
         keywords = message["kwargs"]
         if type(arguments) is not list or type(keywords) is not list:
             raise Violation("a callback that is none")
-        named = {str(name): decoder.decode(form) for name, form in keywords}
+        named = {str(name): decoder.decode(form) for name, form in map(_pair, keywords)}
         self._callback_depth += 1
-        in_assertion, self.in_assertion = self.in_assertion, False
+        self.enter(assertion=False)
         try:
             value = self._functions[number](*arguments, **named)
             reply = {"value": Encoder(self._describe).encode(value)}
@@ -198,11 +232,11 @@ class Session:
                 self.failure = failed  # an assertion of the tests, which the completion must not swallow
                 raise
             reply = {"raised": _nearest_builtin(failed)}
-        except Exception as raised:
+        except (Exception, SystemExit) as raised:
             reply = {"raised": _nearest_builtin(raised)}
         finally:
             self._callback_depth -= 1
-            self.in_assertion = in_assertion
+            self.leave()
         try:
             send(self._channel, reply)
         except TooLargeError:
@@ -210,7 +244,6 @@ class Session:
 
     def _guarded(self, step: Callable[[], Any]) -> Any:
         """Run a step of the exchange; what breaks the exchange is remembered and ends the run."""
-        self.waiting = True
         try:
             return step()
         except MalformedError as malformed:
@@ -219,8 +252,6 @@ class Session:
             if not isinstance(broken, MemoryError) or broken.__dict__.get("assay_origin") is None:
                 self.failure = self.failure or broken
             raise
-        finally:
-            self.waiting = False
 
     def _end(self, failure: BaseException) -> Any:
         self.failure = self.failure or failure
@@ -237,12 +268,14 @@ class Session:
         }
         return Decoder(hooks, known)
 
-    def _describe(self, value: Any) -> Json:
+    def _describe(self, value: Any) -> Json:  # noqa: PLR0911 - one line a kind
         kind = type(value)
         if issubclass(kind, Remote):
             return {"object": value._assay_number}
         if kind is type and "assay_number" in vars(value):
             return {"object": value.assay_number}
+        if kind is types.CoroutineType and value in self._coroutines:
+            return {"object": self._coroutines[value]._assay_number}
         standard = _standard_name(value)
         if standard is not None:
             return {"stdlib": standard}
@@ -299,7 +332,9 @@ class Session:
         async def wait() -> Any:
             return self.ask("await", waited_for)
 
-        return wait()
+        coroutine = wait()
+        self._coroutines[coroutine] = waited_for
+        return coroutine
 
     def _exception_class(self, lineage: Json) -> type[BaseException]:
         return local_exception(lineage, self._exceptions)
@@ -312,6 +347,12 @@ class Session:
         arguments, text, number = decoder.decode(body["args"]), decoder.decode(body["text"]), body["object"]
         remote = None if number is None else self._remote([number, "instance", kind.__name__, []], live=False)
         return stand_in_exception(kind, arguments, str(text), remote)
+
+
+def _pair(entry: Json) -> tuple[Json, Json]:
+    if type(entry) is not list or len(entry) != 2:
+        raise MalformedError("not a pair")
+    return entry[0], entry[1]
 
 
 def _copies(containers: list[Any]) -> list[Any]:
@@ -330,10 +371,12 @@ assert all(hasattr(kind, "copy") for kind in MUTABLE)
 
 
 def _nearest_builtin(raised: BaseException) -> Json:
-    for kind in type(raised).__mro__:
-        if vars(builtins).get(kind.__name__) is kind:
-            return [kind.__name__, str(raised)[:2000]]
-    return ["RuntimeError", str(raised)[:2000]]
+    try:
+        text = str(raised)[:2000]
+    except BaseException:  # it may be made of the completion's values
+        text = ""
+    kinds = (kind.__name__ for kind in type(raised).__mro__ if vars(builtins).get(kind.__name__) is kind)
+    return [next(kinds, "RuntimeError"), text]
 
 
 def _standard_name(value: Any) -> str | None:

@@ -11,6 +11,7 @@ from verifiers.base import Failure, Judgement
 from verifiers.code.compare import COMPARERS, shown
 from verifiers.code.extraction import Program
 from verifiers.code.findings import (
+    broken_limit,
     does_not_compile,
     error_of,
     extracted_of,
@@ -88,6 +89,7 @@ def _run_tests(
             cases=[Case(stdin=test.input.encode("utf-8", "surrogatepass")) for test in chunk],
             limits=limits_of(options),
             files={_PROGRAM_FILE: program.text.encode("utf-8", "surrogatepass")},
+            wants_result=False,
             stop_after_failure=all_must_pass,
         )
         outcomes = run(job)
@@ -130,8 +132,9 @@ def _add(results: _Results, test: StdinTest, outcome: Outcome, options: CodeOpti
 
 
 def _status(test: StdinTest, outcome: Outcome, options: CodeOptions) -> str:
-    if outcome.limit is not None:
-        return outcome.limit
+    limit = broken_limit(outcome)
+    if limit is not None:
+        return limit
     if not outcome.ok:
         return "crashed"
     expected = test.output.encode("utf-8", "surrogatepass")

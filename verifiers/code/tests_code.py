@@ -22,6 +22,7 @@ _PLAIN_TYPES: tuple[type, ...] = (
     *(collections.deque, collections.Counter, collections.OrderedDict, collections.defaultdict),
     *(fractions.Fraction, decimal.Decimal, types.GeneratorType),
 )
+_EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit", "SystemExit"})
 _PLAIN_ATTRIBUTES = frozenset(name for kind in _PLAIN_TYPES for name in dir(kind))
 
 
@@ -40,6 +41,8 @@ class AssertCode:
     """Builtin names that it loads."""
     objects: frozenset[str]
     """Names of the completion whose results it uses as objects with attributes that no plain value has."""
+    attributes: frozenset[str]
+    """Attributes that it uses and no plain value has."""
     defines_check: bool
     calls_check: bool
     checks: int
@@ -63,14 +66,19 @@ def read_tests(code: str, entry_point: str | None) -> AssertCode:
         raise BrokenTestsError("the test code asserts nothing")
     loaded = _loaded(table) - _bound(table)
     aliases = {name for name in (entry_point, _check_parameter(tree)) if name is not None}
-    objects = _used_as_objects(nodes)
+    classes = {node.id for node in nodes if isinstance(node, ast.Name) and node.id[:1].isupper()}
+    objects = _used_as_objects(nodes, classes | (aliases if entry_point and entry_point[:1].isupper() else set()))
     free = loaded - vars(builtins).keys()
     _refuse_subclasses(nodes, free | aliases)
+    _refuse_exits(tree)
     return AssertCode(
         tree=tree,
         free=frozenset(free),
         builtin=frozenset(loaded & vars(builtins).keys()),
         objects=frozenset(objects | (aliases if objects & aliases else set())),
+        attributes=frozenset(
+            node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_no_plain(node.attr)
+        ),
         defines_check=_check_definition(tree) is not None,
         calls_check=any(_calls(statement, CHECK_FUNCTION) for statement in tree.body),
         checks=sum(isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant) for node in nodes),
@@ -97,6 +105,13 @@ def own_modules(tests: AssertCode) -> dict[str, object]:
         if loads[name] == 0 and all(hasattr(module, attribute) for attribute in uses[name]):
             found[name] = module
     return found
+
+
+def loads(tests: AssertCode, line: int) -> set[str]:
+    """Return the names that the innermost statements around a line load."""
+    around = [n for n in ast.walk(tests.tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
+    shortest = min(around, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)
+    return {node.id for node in ast.walk(shortest) if isinstance(node, ast.Name)} if shortest is not None else set()
 
 
 def unfinished_names(prompt: ast.Module) -> set[str]:
@@ -170,18 +185,26 @@ def _calls(statement: ast.stmt, name: str) -> bool:
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name
 
 
-def _used_as_objects(nodes: list[ast.AST]) -> set[str]:
-    """Return the names N with a use like `N(…).push` or `v = N(…)` and `v.push`, or `N.push`."""
+def _used_as_objects(nodes: list[ast.AST], classes: set[str]) -> set[str]:
+    """Return the names N with a use like `N(…).push` or `v = N(…)` and `v.push`, or `N.push`.
+
+    The attribute must be one that no plain value has, unless N is among `classes`, named as classes are.
+    """
     makers = {name: maker for node in nodes for name, maker in _made(node)}
     found: set[str] = set()
     for node in nodes:
-        if not isinstance(node, ast.Attribute) or node.attr in _PLAIN_ATTRIBUTES or node.attr.startswith("__"):
+        if not isinstance(node, ast.Attribute) or node.attr.startswith("__"):
             continue
         root = node.value
         name = _called_name(root) or (root.id if isinstance(root, ast.Name) else None)
-        if name is not None:
-            found.add(makers.get(name, name))
+        maker = makers.get(name, name) if name is not None else None
+        if maker is not None and (maker in classes or node.attr not in _PLAIN_ATTRIBUTES):
+            found.add(maker)
     return found
+
+
+def _is_no_plain(attribute: str) -> bool:
+    return attribute not in _PLAIN_ATTRIBUTES and not attribute.startswith("_")
 
 
 def _made(node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -203,6 +226,18 @@ def _made(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 def _called_name(node: ast.AST | None) -> str | None:
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+
+
+def _refuse_exits(tree: ast.Module) -> None:
+    """Refuse test code that exits whatever the completion does; an exit in a branch may be the completion's doing."""
+    check = _check_definition(tree)
+    for statement in [*tree.body, *(check.body if check is not None else ())]:
+        ending = statement.exc if isinstance(statement, ast.Raise) else getattr(statement, "value", None)
+        function = ending.func if isinstance(ending, ast.Call) else ending
+        if isinstance(statement, (ast.Raise, ast.Expr)) and function is not None:
+            name = ast.unparse(function) if isinstance(function, (ast.Name, ast.Attribute)) else ""
+            if name in _EXITS and (isinstance(statement, ast.Raise) or isinstance(ending, ast.Call)):
+                raise BrokenTestsError(f"the test code ends its process (SystemExit): {name}")
 
 
 def _refuse_subclasses(nodes: list[ast.AST], foreign: set[str]) -> None:

@@ -21,6 +21,7 @@ PROFILE = Profile(
         "verifiers.code.interpreter",
         "verifiers.code.plain",
         "verifiers.code.program",
+        "verifiers.code.rehearsal",
         "verifiers.code.remote",
         "verifiers.code.script_guest",
         "verifiers.code.session",
@@ -39,7 +40,7 @@ class CodeVerifier(Verifier[CodeTask]):
         "A Python program that must print what tests expect, or define what test code with assertions uses."
     )
     profile: ClassVar[Profile | None] = PROFILE
-    batch_size: ClassVar[int] = 8
+    batch_size: ClassVar[int] = 1
     example: ClassVar[dict[str, Any]] = {
         "verifier": "code",
         "completion": "```python\nprint(int(input()) * 2)\n```",

@@ -26,11 +26,13 @@ class Comparison:
 
     def equal(self, reference: Node, answer: Node) -> bool:  # noqa: PLR0911 - one way for each kind
         """Whether the answer is the reference, written the same or another way."""
-        reference, answer = _single(reference), _single(answer)
+        reference, answer = _result(_single(reference), answer), _single(answer)
         if isinstance(reference, Relation) or isinstance(answer, Relation):
             return self._relations(reference, answer)
         if isinstance(reference, Group) and _lists_relations(reference):
             return self._lists(reference, answer)
+        if isinstance(reference, Union) and isinstance(answer, Group) and _lists_relations(answer):
+            return self._as_union(answer, reference)
         if isinstance(reference, Value) and isinstance(answer, Value):
             return self._values(reference, answer)
         if isinstance(reference, Constant) or isinstance(answer, Constant):
@@ -164,8 +166,6 @@ class Comparison:
         return self._unordered([part for part in parts if part is not None], answer.parts)
 
     def _relations(self, reference: Node, answer: Node) -> bool:  # noqa: PLR0911 - one way for each pair of kinds
-        if isinstance(answer, Group) and _lists_relations(answer) and isinstance(reference, Union):
-            return self._as_union(answer, reference)
         name, value = _assignment(reference)
         answer_name, answer_value = _assignment(answer)
         if value is not None and answer_value is not None:
@@ -174,22 +174,35 @@ class Comparison:
             return not _is_closed(value) and self._equations(reference, answer)
         if value is not None:
             if isinstance(answer, Relation):
-                return not _is_closed(value) and self._equations(reference, answer)
+                return (not _is_closed(value) and self._equations(reference, answer)) or self._inequalities(
+                    value, answer
+                )
             return self.equal(value, answer)
         if answer_value is not None:
-            return self._equations(reference, answer) or (
-                not isinstance(reference, Relation) and self.equal(reference, answer_value)
-            )
+            if isinstance(reference, Relation):
+                return self._equations(reference, answer) or self._inequalities(reference, answer_value)
+            return self._equations(reference, answer) or self.equal(reference, answer_value)
         return self._equations(reference, answer) or self._inequalities(reference, answer)
 
     def _equations(self, reference: Node, answer: Node) -> bool:
         """Whether two equations of two sides are one times a constant; or a chain ends in the value asked for."""
         if isinstance(answer, Relation) and set(answer.operators) == {"="} and not isinstance(reference, Relation):
             return all(self.equal(reference, side) for side in answer.sides)
+        if self._same_sides(reference, answer):
+            return True
         left, right = _two_sides(reference), _two_sides(answer)
         if left is None or right is None or left[1] != right[1] or left[1] not in {"=", "!="}:
             return False
         return proportional(left[0], right[0]) != 0
+
+    def _same_sides(self, reference: Node, answer: Node) -> bool:
+        """Whether two statements about numbers, such as `cos(0)=1`, are the same side by side."""
+        return (
+            isinstance(reference, Relation)
+            and isinstance(answer, Relation)
+            and reference.operators == answer.operators
+            and self._ordered(reference.sides, answer.sides)
+        )
 
     def _inequalities(self, reference: Node, answer: Node) -> bool:
         interval, other = _interval(reference), _interval(answer)
@@ -225,6 +238,14 @@ def _single(node: Node) -> Node:
     return node
 
 
+def _result(reference: Node, answer: Node) -> Node:
+    """Take a calculation such as `log(100) = 2` for its result where only a value is answered."""
+    if not isinstance(reference, Relation) or isinstance(answer, Relation) or set(reference.operators) != {"="}:
+        return reference
+    is_calculation = _name(reference.sides[0]) is None and all(map(_is_closed, reference.sides))
+    return reference.sides[-1] if is_calculation else reference
+
+
 def _lists_relations(group: Group) -> bool:
     return any(isinstance(item, Relation) for item in group.items)
 
@@ -244,6 +265,8 @@ def _assignment(node: Node) -> tuple[str | None, Node | None]:
     """Return name and value of `x = 5`, `f(x) = …`, `x = a = b` or `x ∈ S`; None where it is no such relation."""
     if not isinstance(node, Relation) or not set(node.operators) <= {"=", "in"}:
         return None, None
+    if len(node.sides) == 2 and node.operators == ("=",) and _symbols(node.sides[1]) and _is_closed(node.sides[0]):
+        node = Relation(node.sides[::-1], node.operators)  # 5 = x
     name = _name(node.sides[0])
     value = node.sides[-1]
     if name is None or (isinstance(value, Value) and value.expression.free_symbols & _symbols(node.sides[0])):
@@ -267,11 +290,13 @@ def _name(node: Node) -> str | None:
     if not isinstance(node, Value):
         return None
     expression = node.expression
+    if isinstance(expression, sympy.Pow) and expression.exp == -1:  # the inverse of a matrix that has a name
+        expression = expression.base
     is_name = isinstance(expression, sympy.Symbol | sympy.core.function.AppliedUndef)
     is_product_of_letters = isinstance(expression, sympy.Mul) and all(
         isinstance(factor, sympy.Symbol) for factor in expression.args
     )
-    return sympy.srepr(expression) if is_name or is_product_of_letters else None
+    return sympy.srepr(node.expression) if is_name or is_product_of_letters else None
 
 
 def _symbols(node: Node) -> set[Any]:

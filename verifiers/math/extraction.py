@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from assay.tasks import FormatSpec, MathOptions
 
-from verifiers.format_tags import END_OF_TURN
+from verifiers.format_tags import END_OF_TURN, tags_named
 from verifiers.math.normalise import unbox
 
 
@@ -32,18 +32,26 @@ _BOX_TOKEN = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s{0,20}(?P<brace>\{)?|\\.
 _BARE_BOX = re.compile(r"(?:[-+]?[\d.,]{1,200}|\\d?frac\s?\d\s?\d|[A-Za-z](?![A-Za-z]))")
 
 _MARKER = re.compile(r"^[ \t>*]{0,8}(?:####|\**A:)[ \t*]{0,8}(?P<answer>\S[^\n]{0,4000})$", re.MULTILINE)
+_OTHER_CHOICE = re.compile(r"A:[^\n]{0,4000}\s[ \t>*]{0,6}B[:.)]")  # `A: 3`, `B: 4`: the choices of a question
 _NEXT_PROBLEM = re.compile(r"^[ \t>*#]{0,8}(?:Question|Problem|Q)\s?\d{0,4}\s?:", re.MULTILINE | re.IGNORECASE)
 _ANSWER_LIKE = re.compile(r"[-+−–]?[$€£¥\\(\[{.\d]|[A-Za-z](?![A-Za-z])|[\w'’-]{1,30}[.!]?$")
 
 _PHRASE = re.compile(
     r"(?:(?:final\s{1,3}|correct\s{1,3}|right\s{1,3})?\banswers?\b(?:\s{1,3}(?:to|of|for)\s[^\n.:]{1,120}?)?\**"
-    r"(?:\s{0,3}(?:is|are|was|would\s{1,2}be|=|:)\**){1,2}|最终答案[是为：:]{1,2}|答案[是为：:]{1,2}|正答[はは：:]{1,2}"
+    r"(?:\s{0,3}(?:is|are|was|would\s{1,2}be|=|:)\**){1,2}|最终答案[是为：:]{1,2}|答案[是为：:]{1,2}|正答[は：:]{1,2}"
+    r"|(?:^|(?<=\n))[ \t#*]{0,8}(?:final\s)?answer[ \t*]{0,4}\n"
     r"|(?:정답|답)(?:은|:|：))\s{0,4}",
     re.IGNORECASE,
 )
 _MATH_OPENING = {"$$": "$$", "$": "$", r"\(": r"\)", r"\[": r"\]", "**": "**"}
 _SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|\n|입니다|이다")
 _AFTERTHOUGHT = re.compile(r",?\s(?:because|since|as|so|which|where|when|after|given)\s", re.IGNORECASE)
+_MORE_FORMULAS = re.compile(
+    r"\s{0,3}(?:[,;(/&]|and|or|\\text)\s{0,3}"
+    r"(?:(?:and|or|else|maybe|perhaps|possibly|probably|alternatively|also|even|it|he|she|could|might|may|be|is|"
+    r"either|both|else|then)[\s,]{1,3}){0,6}(?:\$|\\\(|\*\*|[-+]?\d)",
+    re.IGNORECASE,
+)
 _MAX_PHRASE = 4000
 
 _NUMBER = re.compile(
@@ -84,14 +92,15 @@ def _choose(answers: list[str], policy: str, source: str) -> Found:
 
 
 def _after_reasoning(completion: str, form: FormatSpec) -> str | None:
-    """Return what follows the reasoning, all of it when there is no reasoning tag; None inside unfinished reasoning."""
-    searched = completion.lower() if form.ignore_case and completion.isascii() else completion
-    tag = form.think_tag.lower() if searched is not completion else form.think_tag
-    end = searched.rfind(f"</{tag}>")
-    if searched.find(f"<{tag}>", max(end, 0)) >= 0 or (end < 0 and form.think_prefilled):
-        return None
-    text = completion if end < 0 else completion[end + len(tag) + 3 :]
-    return _without_end_of_turn(text)
+    """Return what follows the reasoning, all of it when there is no reasoning tag; None inside unfinished reasoning.
+
+    A tag written sloppily, `<think >` or `<THINK>`, opens and closes like any other.
+    """
+    end, is_open = 0, form.think_prefilled
+    for tag in tags_named((form.think_tag,), completion, len(completion)):
+        is_open = not tag.closing
+        end = tag.end if tag.closing else end
+    return None if is_open else _without_end_of_turn(completion[end:])
 
 
 def _without_end_of_turn(text: str) -> str:
@@ -158,33 +167,40 @@ def _inside(content: str) -> str:
 def _markers(text: str, _form: FormatSpec) -> list[str]:
     """Return what follows `####` or `A:` on a line, up to where an invented next problem starts."""
     found: list[str] = []
-    first_end = 0
+    searched = 0
     for match in _MARKER.finditer(text):
-        if found and _NEXT_PROBLEM.search(text, first_end, match.start()):
+        if found and _NEXT_PROBLEM.search(text, searched, match.start()):
             break
+        searched = match.end()
         answer = match["answer"].strip().strip("*").strip()
-        if _ANSWER_LIKE.match(answer):
+        if _ANSWER_LIKE.match(answer) and not _OTHER_CHOICE.search(text, match.start(), match.end() + 12):
             found.append(answer)
-            first_end = match.end()
     return found
 
 
 def _phrases(text: str, _form: FormatSpec) -> list[str]:
-    return [answer for match in _PHRASE.finditer(text) if (answer := _phrase_answer(text, match.end()))]
+    """Return what answer phrases are followed by, each up to the next phrase."""
+    matches = list(_PHRASE.finditer(text))
+    starts = [match.start() for match in matches[1:]] + [len(text)] * bool(matches)
+    answers = [
+        _phrase_answer(text, match.end(), min(following, match.end() + _MAX_PHRASE))
+        for match, following in zip(matches, starts, strict=True)
+    ]
+    return [answer for answer in answers if answer]
 
 
-def _phrase_answer(text: str, start: int) -> str:
-    """Return what an answer phrase is followed by: one formula, or the rest of the sentence."""
-    opening = next((sign for sign in _MATH_OPENING if text.startswith(sign, start)), None)
+def _phrase_answer(text: str, start: int, end: int) -> str:
+    """Return the one formula, or the rest of the sentence, that follows an answer phrase."""
+    opening = next((sign for sign in _MATH_OPENING if text.startswith(sign, start, end)), None)
     if opening is not None:
         inner = start + len(opening)
-        end = text.find(_MATH_OPENING[opening], inner, inner + _MAX_PHRASE)
-        rest = text[end + len(opening) : end + len(opening) + 40] if end >= 0 else ""
+        close = text.find(_MATH_OPENING[opening], inner, end)
+        rest = text[close + len(opening) : min(end, close + len(opening) + 40)] if close >= 0 else ""
         # `$18` alone is money; `$2$ and $3$` is more than one formula.
-        if end >= 0 and not re.match(r"\s*(?:,|and|or|\\text)\s*\$", rest):
-            return unbox(text[inner:end].strip())
-    stop = _SENTENCE_END.search(text, start, start + _MAX_PHRASE)
-    sentence = text[start : stop.start() if stop else start + _MAX_PHRASE]
+        if close >= 0 and not _MORE_FORMULAS.match(rest):
+            return unbox(text[inner:close].strip())
+    stop = _SENTENCE_END.search(text, start, end)
+    sentence = text[start : stop.start() if stop else end]
     return unbox(_AFTERTHOUGHT.split(sentence, maxsplit=1)[0].strip().strip("*").strip())
 
 

@@ -20,6 +20,7 @@ _installed_version = importlib.metadata.version
 importlib.metadata.version = _antlr_version
 try:
     import sympy
+    from antlr4 import PredictionMode  # type: ignore[import-untyped]
     from latex2sympy2_extended import latex2sympy2
     from latex2sympy2_extended.latex2sympy2 import ConversionConfig
 finally:
@@ -48,6 +49,13 @@ _FRAC_BRACE_DIGIT = re.compile(r"(\\frac ?\{[^{}]*\}) ?([A-Za-z\d])")
 _SQRT_DIGIT = re.compile(r"\\sqrt ?(\[[^\[\]]{1,20}\])? ?(\d|[A-Za-z])")
 _LOG_DIGIT = re.compile(r"\\log ?_ ?(\d)(?=\d)")
 _PRIMES = re.compile(r"(?<=[A-Za-z)}])'{1,3}|\^ ?\{ ?(?:\\prime ?){1,3}\}|\^ ?\\prime")
+# `1e-3` is a number; `2e-3`, where the whole factor is not 1, may as well be a multiple of e less three.
+_E_NOTATION = re.compile(
+    r"(?<![\w.}\\])(\d+\.\d*(?=e)|\.\d+(?=e)|\d+(?=e\+?\d|E)|1(?=e-))[eE]([-+]?\d{1,4})(?![\d.^{])"
+)
+_MIXED = re.compile(r"^([-+]? ?\d+) +(\d+) ?/ ?(\d+)$")
+_CAPITAL_I = re.compile(r"(?<![A-Za-z\\{])I(?![A-Za-z])|(?<=\{)I(?=[^A-Za-z])")  # a current or an interval, not i
+_INVERSE = re.compile(r"^ ?([A-Za-z]) ?\^ ?\{ ?- ?1 ?\} ?(?=\([A-Za-z]\)$)")
 _NAMES = re.compile(
     r"(?<![A-Za-z\\])(sqrt|pi|sin|cos|tan|sec|csc|cot|arcsin|arccos|arctan|sinh|cosh|tanh|log|ln|exp|infinity|infty|"
     r"inf|oo|theta|alpha|beta|gamma|delta|lambda|omega)(?![A-Za-z])"
@@ -82,6 +90,14 @@ class Unreadable(Exception):
 class _Converter(latex2sympy2._Latex2Sympy):  # type: ignore[misc]
     """The converter from parse tree to sympy, exact about numbers."""
 
+    prediction = PredictionMode.LL
+
+    def create_parser(self, latex_str: str) -> Any:
+        """Return the parser, in the prediction mode that was asked for."""
+        parser = super().create_parser(latex_str)
+        parser._interp.predictionMode = self.prediction
+        return parser
+
     def parse_number(self, text: str) -> Any:
         """Return the exact rational of a number token."""
         text = text.replace(",", "").replace("E", "e")
@@ -93,6 +109,9 @@ class _Converter(latex2sympy2._Latex2Sympy):  # type: ignore[misc]
 
     def convert_atom(self, atom: Any) -> Any:
         """Convert an atom; a percentage is its value."""
+        number = atom.number_subexpr()
+        if number and number.subexpr():  # digits in another base: a name for something, not the number they look like
+            return sympy.Symbol(re.sub(r"[\s{}]", "", number.getText()), real=True)
         if atom.PERCENT_NUMBER():
             return self.parse_number(re.sub(r"[\\%,\s]", "", atom.PERCENT_NUMBER().getText())) / 100
         return super().convert_atom(atom)
@@ -100,6 +119,16 @@ class _Converter(latex2sympy2._Latex2Sympy):  # type: ignore[misc]
     def convert_binom(self, binom: Any) -> Any:
         """Convert without evaluating, so that a huge one costs nothing."""
         return sympy.binomial(self.convert_expr(binom.upper), self.convert_expr(binom.lower), evaluate=False)
+
+    def convert_func(self, func: Any) -> Any:
+        """Convert a function; an odd root of a negative number is the real one."""
+        if not func.FUNC_SQRT() or not func.root:
+            return super().convert_func(func)
+        base, root = self.convert_expr(func.base), self.convert_expr(func.root)
+        if not root.is_Integer or root % 2 == 0 or base.is_nonnegative:
+            return sympy.Pow(base, sympy.Pow(root, -1), evaluate=False)
+        power = sympy.Pow(sympy.Abs(base), sympy.Pow(root, -1), evaluate=False)
+        return sympy.Mul(sympy.sign(base), power, evaluate=False)
 
     def convert_postfix_list(self, arr: Any, i: int = 0) -> Any:
         r"""Convert a product without signs between its factors; only `2\frac{1}{2}` is a sum."""
@@ -110,7 +139,7 @@ class _Converter(latex2sympy2._Latex2Sympy):  # type: ignore[misc]
             return whole + part
         factors = []
         for position in range(i, len(arr)):
-            if position and _starts_with_digit(arr[position]):
+            if position and _two_numbers(arr[position - 1], arr[position]):
                 raise Unreadable("two numbers side by side")
             factor = self.convert_postfix(arr[position])
             if isinstance(factor, list):  # a derivative, of all that follows
@@ -140,7 +169,7 @@ def read_expression(text: str) -> Any:
     """
     latex = _to_latex(text)
     try:
-        tree = _Converter(None, is_real=True, config=ConversionConfig(lowercase_symbols=False)).parse(latex)
+        tree = _parse(latex)
     except (MemoryError, Unreadable):
         raise
     except Exception as failure:  # the parser raises bare Exception, and the converter anything
@@ -148,6 +177,19 @@ def read_expression(text: str) -> Any:
     if not isinstance(tree, sympy.Expr | sympy.MatrixBase | sympy.MatrixExpr):
         raise Unreadable(f"a {type(tree).__name__} is no expression")
     return _with_constants(tree)
+
+
+def _parse(latex: str) -> Any:
+    """Parse with the fast prediction, which either gives what the full one does or fails, then with the full one."""
+    converter = _Converter(None, is_real=True, config=ConversionConfig(lowercase_symbols=False))
+    converter.prediction = PredictionMode.SLL
+    try:
+        return converter.parse(latex)
+    except (MemoryError, Unreadable):
+        raise
+    except Exception:  # anything, as above; what fails for another reason fails again
+        converter.prediction = PredictionMode.LL
+        return converter.parse(latex)
 
 
 def _to_latex(text: str) -> str:
@@ -160,22 +202,35 @@ def _to_latex(text: str) -> str:
         raise Unreadable("characters of no expression")
     if _depth(text) > MAX_DEPTH:
         raise Unreadable("too deep")
+    text = _E_NOTATION.sub(_power_of_ten, text)
+    text = _MIXED.sub(r"\1\\frac{\2}{\3}", text)
+    text = _INVERSE.sub(r"\1_{inv}", text)
     text = _SYNONYM.sub(lambda m: _SYNONYMS[m[0]] + " ", text)
     text = _REPEATING.sub(_repeating_fraction, text)
     text = text.replace("**", "^").replace("*", r"\cdot ")
     text = _NAMES.sub(lambda m: _NAMES_AFTER_LETTERS.get(m[1], rf"\{m[1]} "), text)
     if _WORD.search(_COMMAND.sub(" ", _TEXT_COMMAND.sub(" ", _ENVIRONMENT.sub(" ", text)))):
         raise Unreadable("words")
+    text = _CAPITAL_I.sub(r"\\mathit{I}", text)
     text = _braced(text, "^")
     text = _braced(text, r"\sqrt ")
     text = _braced(text, r"\sqrt")
     text = _PRIMES.sub(lambda m: "_{" + "p" * max(1, m[0].count("'") + m[0].count("prime")) + "}", text)
+    if "'" in text:
+        raise Unreadable("a quote")
     text = _LOG_DIGIT.sub(r"\\log_{\1} ", text)
     text = _SQRT_DIGIT.sub(r"\\sqrt\1{\2}", text)
     text = _FRAC_BRACE_DIGIT.sub(r"\1{\2}", _FRAC_DIGITS.sub(_braced_fraction, text))
     if _TWO_NUMBERS.search(text):
         raise Unreadable("two numbers side by side")
     return text
+
+
+def _power_of_ten(match: re.Match[str]) -> str:
+    r"""Write `2e5` as `(2\cdot 10^{5})`, or as the one number token that the grammar has for all of a text."""
+    if match[0] == match.string.lstrip("+-"):
+        return f"{match[1]}E{match[2]}"
+    return rf"({match[1]}\cdot 10^{{{int(match[2])}}})"
 
 
 def _braced(text: str, operator: str) -> str:
@@ -232,8 +287,9 @@ def _is_mixed(arr: Any) -> bool:
     return whole.isdigit() and re.fullmatch(r"\\frac\{\d+\}\{\d+\}", part) is not None
 
 
-def _starts_with_digit(postfix: Any) -> bool:
-    return postfix.getText()[:1] in set("0123456789.")
+def _two_numbers(one: Any, other: Any) -> bool:
+    """Whether a digit follows a digit, with no sign between the numbers."""
+    return one.getText()[-1:].isdigit() and other.getText()[:1] in set("0123456789.")
 
 
 def _with_constants(tree: Any) -> Any:

@@ -88,6 +88,7 @@ _GREATER = re.compile(r"\\(?:geqslant|geqq|geq|ge)(?![A-Za-z])")
 _FONT = re.compile(r"\\(?:mathbf|mathit|mathsf|boldsymbol|bm|mathnormal)\s?\{\s?([A-Za-z0-9]+)\s?\}")
 _ROMAN_LETTER = re.compile(r"\\(?:mathrm|text|operatorname)\s?\{\s?([eid])\s?\}")
 _NUMBER_IN_TEXT = re.compile(r"\\text\s?\{\s?([-+]?[\d.,/]+)\s?\}")
+_UNIT_QUOTIENT = re.compile(r"(?<=[A-Za-z])\s?\}\s?([/-])\s?\\text\s?\{\s?(?=[A-Za-z])")
 _TEXT_COMMAND = re.compile(r"\\(?:textbf|textit|textrm|textsf|texttt|textnormal|mbox|hbox|mathrm|rm)(?=\s?\{)")
 _WRAPPERS = (
     re.compile(r"\\\((.*)\\\)", re.DOTALL),
@@ -100,6 +101,21 @@ _WRAPPERS = (
         r"\\begin\{(?:equation|align|gather|displaymath)\*?\}(.*)\\end\{(?:equation|align|gather|displaymath)\*?\}"
     ),
 )
+_DECORATION = re.compile(r"\\(?:textcolor\s?\{[^{}]*\}|color\s?\{[^{}]*\}|underline|uline)\s?\{([^{}]*)\}")
+_RUPEES = re.compile(r"^Rs\.? ?(?=\d)")
+_LEAD = re.compile(r"^(?:\\text ?\{ ?(?:the |final |correct )*answer is:? ?\} ?|=(?!=) ?)", re.IGNORECASE)
+_OPTION = re.compile(r"^(?:\\text ?\{)? ?(?:option|choice) ?\(?([A-J])\)?[.:]? ?\}?$", re.IGNORECASE)
+_BAR = re.compile(r"(?<=\.)(\d{0,40})\\bar ?(?:\{ ?(\d{1,40}) ?\}|(\d))")
+_MULTIPLE = re.compile(
+    r"(?<=\d) ?(?:\\text ?\{)? ?(hundred|thousand|lakh|million|crore|billion|trillion)(?![A-Za-z])"
+    r"(?: ?\}|(?P<inside> [a-z]{3,20} ?\}))?(?=$| [a-z]|\\text)"
+)
+_POWERS = {"hundred": 2, "thousand": 3, "lakh": 5, "million": 6, "crore": 7, "billion": 9, "trillion": 12}
+_TRIGONOMETRIC = re.compile(r"(?<![A-Za-z])(?:sin|cos|tan|cot|sec|csc)(?![a-z])")
+_DEGREES = re.compile(r"(\d{1,20}(?:\.\d{1,20})?|[A-Za-z]|\\[a-z]{2,8} ?) ?\^ ?(?:\\circ(?![A-Za-z])|\{ ?\\circ ?\})")
+_UNIT_FRACTION = re.compile(r"\\frac ?\{ ?\\text ?\{([^{}]{1,20})\} ?\} ?\{ ?\\text ?\{([^{}]{1,20})\}(\^\d)? ?\}")
+_NO_SOLUTION = re.compile(r"(?:\\text ?\{)? ?(?:no (?:real )?solutions?|(?:the )?empty set) ?\}?", re.IGNORECASE)
+_REALS = re.compile(r"(?:\\text ?\{)? ?all real numbers ?\}?", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 _END_OF_TURN = re.compile(r"(?:<\|[a-z_]{2,20}\|>|</s>|<eos>|<end_of_turn>)$")
 
@@ -123,8 +139,35 @@ def normalise(text: str) -> str:
     text = _LESS.sub(r"\\le ", _GREATER.sub(r"\\ge ", text))
     text = _FONT.sub(r" \1 ", _ROMAN_LETTER.sub(r" \1 ", text))
     text = _TEXT_COMMAND.sub(r"\\text", text)
+    text = _UNIT_QUOTIENT.sub(r"\1", text)
     text = _NUMBER_IN_TEXT.sub(r"\1", text)
-    return " ".join(text.split())
+    return " ".join(_words(_angles(text)).split())
+
+
+def _angles(text: str) -> str:
+    r"""Write the degrees of an angle that a function is applied to in radians: `\cos 60^\circ`."""
+    if not _TRIGONOMETRIC.search(text):
+        return text
+    return _DEGREES.sub(lambda m: rf"(\frac{{{m[1]} \pi}}{{180}})", text)
+
+
+def _words(text: str) -> str:
+    """Take off what only introduces or decorates an answer, and write words of mathematics as its signs."""
+    text = _DECORATION.sub(r"\1", text).replace(r"\pounds", "£").replace(r"\text{\$}", r"\$")
+    text = _RUPEES.sub("₹", _LEAD.sub("", text).strip())
+    text = _BAR.sub(lambda m: rf"{m[1]}\overline{{{m[2] or m[3]}}}", text)
+    text = _UNIT_FRACTION.sub(r"\\text{\1/\2\3}", text)
+    text = _MULTIPLE.sub(_multiple, text)
+    if option := _OPTION.match(text):
+        return option[1]
+    if _NO_SOLUTION.fullmatch(text):
+        return r"\emptyset"
+    return r"\mathbb{R}" if _REALS.fullmatch(text) else text
+
+
+def _multiple(match: re.Match[str]) -> str:
+    unit = (match["inside"] or "").rstrip("} ")
+    return rf" \times 10^{{{_POWERS[match[1]]}}}" + (rf"\text{{{unit}}}" if unit else "")
 
 
 def unbox(text: str) -> str:
@@ -142,11 +185,26 @@ def unbox(text: str) -> str:
 
 
 def _plain_signs(text: str) -> str:
-    text = _FRACTION_SIGN.sub(lambda m: f"{m[1]} {_FRACTIONS[m[2]]}" if m[1] else _FRACTIONS[m[2]], text)
+    text = _FRACTION_SIGN.sub(_fraction, text)
     text = _ROOT.sub(lambda m: rf"\sqrt{{{m[1] or m[2]}}}", text)
     text = _SUPERSCRIPT_RUN.sub(lambda m: f"^{{{m[0].translate(_SUPERSCRIPTS)}}}", text)
     text = _SUBSCRIPT_RUN.sub(lambda m: f"_{{{m[0].translate(_SUBSCRIPTS)}}}", text)
     return text.translate(_CHARACTERS)
+
+
+def _fraction(match: re.Match[str]) -> str:
+    """Write a fraction sign out; in brackets where what stands around it would take it apart, as in `1/½`."""
+    written = _FRACTIONS[match[2]]
+    if match[1]:
+        return f"{match[1]} {written}"
+    before, after = match.string[: match.start()].rstrip()[-1:], match.string[match.end() :].lstrip()[:1]
+    is_bound = bool(before) and (before in "/^*÷×·∙⋅∕⁄)}]_" or before.isalnum())
+    return f"({written})" if is_bound or _binds(after) else written
+
+
+def _binds(after: str) -> bool:
+    """Whether a character binds what stands before it more tightly than a fraction's bar."""
+    return bool(after) and (after in "/^!÷∕⁄([{\\" or after.isalnum())
 
 
 def _unwrap(text: str) -> str:

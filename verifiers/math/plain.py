@@ -36,9 +36,20 @@ _SCIENTIFIC = re.compile(
     r"(?P<mantissa>\d+(?:\.\d*)?|\.\d+) ?(?:\\times|\\cdot|\*) ?10 ?\^ ?"
     r"(?:\{ ?(?P<exponent>[-+]? ?\d{1,3}) ?\}|(?P<digit>\d))"
 )
+_E_NOTATION = re.compile(r"(\d+\.\d*(?=e)|\.\d+(?=e)|\d+(?=e\+?\d|E)|1(?=e-))[eE]([-+]?\d{1,3})")
 _CLOCK = re.compile(r"(?P<hours>\d{1,2}) ?(?::|\{:\}) ?(?P<minutes>[0-5]\d)(?: ?(?P<half>[aApP])\.?[mM]\.?)?")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LETTER = re.compile(r"(?:\\text ?\{ ?)?[(\[]? ?(?P<letter>[A-Za-z]) ?[)\].:]?(?: ?\})?")
-_CHOICE = re.compile(r"(?:\\text ?\{ ?)?\(? ?(?P<letter>[A-J]) ?(?:[).:]) ?\}?(?= |\\|$).*", re.DOTALL)
+_LABEL = re.compile(r"^\\text ?\{ ?\([A-J]\) ?\} ?(?=[\d\\(+-])")  # of the choice that the answer is
+_CHOICE = re.compile(
+    r"(?:\\text ?\{ ?)?\(? ?(?P<letter>[A-J]) ?(?:[).:]) ?\}?(?= |\\|[,;/&|]|$)(?P<content>.*)", re.DOTALL
+)
+# `(B) and (C)`, `B. or C`, `(B), (C)`, `(B) is wrong`: more than one choice, or none.
+_HEDGE = re.compile(
+    r"[(\[] ?[A-J] ?[)\]]|(?:^|[^A-Za-z])(?:and|or|nor|but|not)\b[^A-Za-z]{0,4}(?:\\text ?\{)?[^A-Za-z]{0,4}"
+    r"(?:(?:maybe|perhaps|possibly|also|even)[^A-Za-z]{1,4})?[A-J](?![A-Za-z])"
+    r"|^[^A-Za-z]*[A-J] ?[).:]|[,;/&|] ?\(?[A-J](?: ?[).:,]|$)|^[^A-Za-z]*(?:and|or|nor|but|not|is|isn't|if|unless)\b"
+)
 _TEXT = re.compile(r"\\text ?\{(?P<inner>[^{}\\$]*)\}")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z'’-]*(?: [A-Za-z][A-Za-z'’-]*)*")
 _SHORT_WORDS = frozenset("yes no true false none even odd dne both all never".split())  # noqa: SIM905
@@ -61,7 +72,7 @@ class Written:
     @cached_property
     def quantity(self) -> tuple[str, str | None]:
         """What stands without its unit, and the unit's one name."""
-        return split_unit(self.text)
+        return split_unit(_LABEL.sub("", self.text))
 
     @cached_property
     def number(self) -> "Number | None":
@@ -96,7 +107,12 @@ class Written:
     @cached_property
     def read_by_eye(self) -> bool:
         """Whether reading alone shows that it says something: a number, a text or a letter."""
-        return self.number is not None or self.words is not None or self.letter is not None
+        return (
+            self.number is not None
+            or _DATE.fullmatch(self.text) is not None
+            or self.words is not None
+            or self.letter is not None
+        )
 
     @property
     def symbolic(self) -> str:
@@ -123,7 +139,7 @@ def write(text: str, *, ignore_units: bool) -> Written:
     return Written(normalise(text), ignore_units)
 
 
-def decide(reference: Written, answer: Written, relative_tolerance: float | None) -> bool | None:
+def decide(reference: Written, answer: Written, relative_tolerance: float | None) -> bool | None:  # noqa: PLR0911
     """Return whether the answer equals the reference, or None when that takes more than reading.
 
     Never raises; a reference that this cannot read completely leaves the matter undecided.
@@ -132,6 +148,8 @@ def decide(reference: Written, answer: Written, relative_tolerance: float | None
         return answer.words == reference.words
     if reference.letter is not None:
         return _same_letter(reference.letter, answer)
+    if _DATE.fullmatch(reference.text) or _DATE.fullmatch(answer.text):
+        return reference.text == answer.text
     if _CLOCK.fullmatch(reference.text) and _CLOCK.fullmatch(answer.text):
         return _clock(reference.text) == _clock(answer.text)
     expected, given = reference.number, answer.number
@@ -214,11 +232,13 @@ def _read_mixed(text: str) -> tuple[Fraction, None] | None:
 
 
 def _read_scientific(text: str) -> tuple[Fraction, None] | None:
-    match = _SCIENTIFIC.fullmatch(text)
-    if match is None:
+    if short := _E_NOTATION.fullmatch(text):
+        exponent, mantissa = int(short[2]), _read_decimal(short[1])
+    elif match := _SCIENTIFIC.fullmatch(text):
+        exponent = int((match["exponent"] or match["digit"]).replace(" ", ""))
+        mantissa = _read_decimal(match["mantissa"])
+    else:
         return None
-    exponent = int((match["exponent"] or match["digit"]).replace(" ", ""))
-    mantissa = _read_decimal(match["mantissa"])
     if mantissa is None or abs(exponent) > _MAX_EXPONENT:
         return None
     return mantissa[0] * Fraction(10) ** exponent, None
@@ -256,6 +276,8 @@ def _units_conflict(one: str | None, other: str | None) -> bool:
     """Whether both are known units, and different ones; a counted noun or a percent sign contradicts nothing."""
     if one is None or other is None or "percent" in (one, other):
         return False
+    if {one.split()[0], other.split()[0]} == {"degree"} and "degree" in (one, other):
+        return False  # of an angle or a temperature, whose scale was left out
     return one != other and not one.startswith("noun") and not other.startswith("noun")
 
 
@@ -274,6 +296,8 @@ def _same_letter(letter: str, answer: Written) -> bool | None:
     if answer.letter is not None:
         given = answer.letter
     elif letter.isupper() and (match := _CHOICE.fullmatch(answer.text)):
+        if _HEDGE.search(match["content"]):
+            return False
         given = match["letter"]
     else:
         return None if answer.words is None and answer.number is None else False

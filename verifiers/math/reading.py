@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
+
 from verifiers.math.leaves import Unreadable, read_expression
 
 MAX_ITEMS = 200
@@ -75,10 +77,12 @@ _OPERATORS = {
     r"\in": "in",
     ":=": "=",
     r"\equiv": "=",
+    r"\approx": "=",
 }
+_BARE_NAME = re.compile(r"[A-Za-z](?: ?_ ?(?:\{[A-Za-z0-9 ]{1,10}\}|[A-Za-z0-9]))?")
 _TOKEN = re.compile(
     r"\\begin ?\{[a-z]+\*?\}|\\end ?\{[a-z]+\*?\}|\\[{}]|\\l(?:angle|brace)(?![A-Za-z])|\\r(?:angle|brace)(?![A-Za-z])"
-    r"|\\(?:neq|ne|lt|gt|le|ge|in|equiv|cup|approx|text ?\{ ?(?:and|or) ?\})(?![A-Za-z])|[<>!:]=|[()\[\]{}=<>,;]"
+    r"|\\(?:neq|ne|lt|gt|le|ge|in|equiv|cup|approx|text ?\{ ?(?:and|or) ?\})(?![A-Za-z])|[<>!:]=|[()\[\]{}=<>,;:]"
 )
 _OPENING = {"(": "(", "[": "[", "{": "", r"\{": "{", r"\langle": "(", r"\lbrace": "{"}
 _CLOSING = {")": "(", "]": "[", "}": "", r"\}": "{", r"\rangle": "(", r"\rbrace": "{"}
@@ -91,7 +95,10 @@ _PLUS_MINUS = re.compile(r"\\(?:pm|mp)(?![A-Za-z])")
 _SETS = {r"\mathbb{R}": "R", r"\mathbb{Z}": "Z", r"\mathbb{N}": "N", r"\mathbb{Q}": "Q", r"\mathbb{C}": "C"}
 _SETS |= {r"\emptyset": "empty", r"\varnothing": "empty", r"\{\}": "empty", r"\{ \}": "empty"}
 _TEXT = re.compile(r"\\text ?\{([^{}\\]*[A-Za-z]{2}[^{}\\]*)\}")
-_BUILDER = re.compile(r"^\\\{(?P<head>[^|:]{1,40}?)(?:\\mid(?![A-Za-z])|\||:)(?P<condition>.*)\\\}$")
+_BUILDER = re.compile(
+    r"^\\\{ ?(?:[A-Za-z](?: ?\\in ?[^|:]{1,30}?)?|\([A-Za-z, ]{1,30}\))"
+    r" ?(?:\\mid(?![A-Za-z])|\||:)(?P<condition>.*)\\\}$"
+)
 
 
 def read(text: str) -> Node:
@@ -131,9 +138,9 @@ def _read_signs(text: str) -> list[Node]:
 
 
 def _read_relation(text: str) -> Node:
-    sides, operators = _split(text, {*_OPERATORS, r"\approx"})
-    if r"\approx" in operators:  # what follows is a rounded value of what was said
-        cut = operators.index(r"\approx")
+    sides, operators = _split(text, set(_OPERATORS))
+    if r"\approx" in operators and not _BARE_NAME.fullmatch(sides[0].strip()):
+        cut = operators.index(r"\approx")  # what follows is a rounded value of what was said
         sides, operators = (sides[: cut + 1], operators[:cut]) if sides[0].strip() else (sides[1:], operators[1:])
     if not operators:
         return _read_union(sides[0])
@@ -149,7 +156,7 @@ def _read_union(text: str) -> Node:
     return Union(tuple(_read_item(part.strip()) for part in parts))
 
 
-def _read_item(text: str) -> Node:
+def _read_item(text: str) -> Node:  # noqa: PLR0911 - one way for each kind
     if not text:
         raise Unreadable("nothing")
     if _ELLIPSIS.fullmatch(text):
@@ -161,14 +168,19 @@ def _read_item(text: str) -> Node:
     if match := _TEXT.fullmatch(text):
         return Constant(" ".join(match[1].lower().split()))
     if builder := _BUILDER.match(text):
-        return _read_relation(builder["condition"].strip())
+        return _read_list(_CONJUNCTION.sub(", ", builder["condition"]))
+    if text.startswith("{") and _closes_last(_brackets(text)):
+        return _read_item(text[1:-1].strip())
+    ratio = _split(text, {":"})[0]
+    if len(ratio) > 2:  # 1:2:3 is no division
+        return Group("(", ":", tuple(_read_item(part.strip()) for part in ratio))
     group = _read_group(text)
     return group if group is not None else _read_value(text)
 
 
 def _read_group(text: str) -> Node | None:
     """Read brackets around the whole text; None when there are none, or they only hold one expression together."""
-    tokens = [match for match in _TOKEN.finditer(text) if match[0] in _OPENING or match[0] in _CLOSING]
+    tokens = _brackets(text)
     if not tokens or tokens[0].start() != 0 or tokens[-1].end() != len(text) or tokens[0][0] == "{":
         return None
     opening, closing = _OPENING.get(tokens[0][0]), _CLOSING.get(tokens[-1][0])
@@ -184,6 +196,10 @@ def _read_group(text: str) -> Node | None:
     return Group(opening, closing, tuple(node for part in parts for node in _read_signs(part)))
 
 
+def _brackets(text: str) -> list[re.Match[str]]:
+    return [match for match in _TOKEN.finditer(text) if match[0] in _OPENING or match[0] in _CLOSING]
+
+
 def _closes_last(tokens: list[re.Match[str]]) -> bool:
     """Whether the first bracket is closed by the last one and not before."""
     depth = 0
@@ -191,13 +207,16 @@ def _closes_last(tokens: list[re.Match[str]]) -> bool:
         depth += 1 if token[0] in _OPENING else -1
         if depth == 0 and position < len(tokens) - 1:
             return False
-    return depth == 0
+    return depth == 0 and bool(tokens) and tokens[-1].end() == len(tokens[-1].string)
 
 
 def _read_value(text: str) -> Value:
     match = _DECIMAL.fullmatch(text)
     rounded = match is not None and len((match[1] + match[2]).lstrip("0")) >= _ROUNDED_DIGITS
-    return Value(read_expression(text), len(match[2]) if match and rounded else None)
+    expression = read_expression(text)
+    if expression.has(sympy.nan, sympy.zoo):
+        raise Unreadable("no value")
+    return Value(expression, len(match[2]) if match and rounded else None)
 
 
 def _split(text: str, separators: set[str]) -> tuple[list[str], list[str]]:

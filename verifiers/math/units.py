@@ -12,6 +12,8 @@ for _unit, _spellings in {
     "yen": "yen jpy yuan rmb 元",
     "percent": "percent pct percentage",
     "degree": "degree degrees deg °",
+    "celsius": "celsius",
+    "fahrenheit": "fahrenheit",
     "radian": "radian radians rad rads",
     "metre": "metre metres meter meters m 米",
     "centimetre": "centimetre centimetres centimeter centimeters cm cms 厘米",
@@ -69,6 +71,7 @@ _JOINERS = {
     "cu": "cubic",
 }
 _JOINERS |= {"cubed": "cubic"}
+_POWERS = {"2": "square", "3": "cubic"}
 
 # Words after a number that change its value or deny it; such a text is no quantity.
 _CHANGES = frozenset(
@@ -79,7 +82,19 @@ _CHANGES = frozenset(
     under over less more than above at least most about squared cubed factorial root roots power mod modulo
     choose pi infinity zero loss remainder plus divided multiplied is are was but if because since when where
     wrong incorrect either between base binary hex octal exp log sin cos tan sqrt inf
+    one two three four five six seven eight nine ten eleven twelve ones twos threes fours fives tens nil nought
+    lakh lakhs lac lacs crore crores arab grand mil mill mln mio mrd bil bln bn mn thou myriad myriads couple
+    double doubled triple tripled quadruple quadrupled halved twice thrice
+    once fold negated inverted inverse reciprocal opposite complement off short fewer greater larger smaller bigger
+    false untrue doubtful maybe perhaps possibly halfs eights raised per mille permille reduced increased decreased
     """.split()  # noqa: SIM905 - a list of so many words reads better so
+)
+
+_NUMBER_WORD = re.compile(
+    r"[a-z]*(?:illion|illiard)(?:s|ths?)?|[a-z]*(?:hundred|thousand|lakh|crore)(?:s|ths?)?|[a-z]*(?:teen|ie)ths?"
+    r"|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|four|fif|six|seven|eigh|nine)ty"
+    r"|(?:half|third|quarter|fourth|fif|six|seven|eigh|nin|ten|eleven|twelf)(?:s|ths?)?|[a-z]+fold|[a-z]+tupled?"
+    r"|(?:milli|micro|nano|kilo|mega|giga)"
 )
 
 _MONEY = r"(?:(?:US|AU|CA)?(?:\\\$|[$€£¥₹₽₩]))"
@@ -88,6 +103,8 @@ _TRAILING_MONEY = re.compile(rf"(?<=\d)\s*(?P<money>{_MONEY})$")
 _CURRENCIES = {"€": "euro", "£": "pound", "¥": "yen", "₹": "rupee", "₽": "ruble", "₩": "won"}
 _CIRCLE = r"\^\s?(?:\\circ|\{\s?\\circ\s?\})"
 _TRAILING_DEGREES = re.compile(rf"\s?{_CIRCLE}\s?$")
+_TEMPERATURE = re.compile(rf"\s?{_CIRCLE}\s?(?:\\text\s?\{{\s?)?(?P<scale>[CF])(?:\s?\}})?$")
+_SCALES = {"C": "celsius", "F": "fahrenheit"}
 _TRAILING_PERCENT = re.compile(r"\s?%$")
 _TRAILING_TEXT = re.compile(r"\s?\\text\s?\{(?P<words>[^{}]{1,60})\}\s?(?:\^\s?(?:\{\s?)?(?P<power>[23])(?:\s?\})?)?$")
 _TRAILING_WORDS = re.compile(
@@ -97,12 +114,14 @@ _TRAILING_WORDS = re.compile(
 _INNER_TEXT = re.compile(r"\\text\s?\{([^{}]{1,60})\}(?:\s?\^\s?(?:\{\s?)?[23](?:\s?\})?)?")
 
 
-def split_unit(text: str) -> tuple[str, str | None]:
+def split_unit(text: str) -> tuple[str, str | None]:  # noqa: PLR0911 - one way for each place of a unit
     """Split a quantity into what stands without its unit and the unit's one name; None where there is no known unit."""
     money = _LEADING_MONEY.match(text)
     if money:
         rest, unit = split_unit(text[money.end() :])
         return money["sign"] + rest, _CURRENCIES.get(money["money"][-1], unit if unit == "cent" else "dollar")
+    if match := _TEMPERATURE.search(text):
+        return text[: match.start()], f"degree {_SCALES[match['scale']]}"
     for pattern, unit in ((_TRAILING_PERCENT, "percent"), (_TRAILING_DEGREES, "degree")):
         if match := pattern.search(text):
             return text[: match.start()], unit
@@ -133,26 +152,46 @@ def split_noun(text: str) -> tuple[str, str | None]:
     match = re.fullmatch(
         r"(?P<head>[^A-Za-z\\]*\d) ?(?:\\text ?\{| ) ?(?P<words>[a-z]{3,20}(?: [a-z]{3,20})?) ?\}?", text
     )
-    if match is None or any(word in _CHANGES for word in match["words"].split()):
+    if match is None or any(map(_changes, match["words"].split())):
         return text, None
     return match["head"], f"noun {match['words']}"
+
+
+def _changes(word: str) -> bool:
+    """Whether a word after a number makes it another one: it is not left out, and the text is no plain quantity."""
+    return word in _CHANGES or _NUMBER_WORD.fullmatch(word) is not None
 
 
 def drop_units(text: str) -> str:
     """Leave out currency, percent and degree signs and known units in text commands, wherever they stand."""
     text = re.sub(_MONEY, " ", text)
     text = re.sub(_CIRCLE, " ", text).replace("%", " ")
-    text = _INNER_TEXT.sub(lambda m: " " if _unit_name(m[1], None, letters=True) else m[0], text)
+    text = _INNER_TEXT.sub(lambda m: " " if _is_unit_of(text[: m.start()], m[1]) else m[0], text)
     return " ".join(text.split())
+
+
+def _is_unit_of(before: str, words: str) -> bool:
+    """Whether the words are a unit, and stand after a quantity rather than as a name of their own."""
+    before = before.rstrip()
+    return (before[-1:].isdigit() or before.endswith((")", "}", r"\pi"))) and bool(
+        _unit_name(words, None, letters=True)
+    )
 
 
 def _unit_name(words: str, power: str | None, *, letters: bool) -> str | None:
     """Return the one name of a unit such as `square feet`, `km/h` or, with `letters`, `m`; None when not known."""
     parts = []
-    given = words.replace("/", " / ").replace("\\", " ").split()
+    given = re.sub(r"[-\\.()]", " ", words.replace("/", " / ")).split()
     letters = letters or "/" in given or "per" in given
-    for word in given:
-        if word in _JOINERS:
+    for written in given:
+        word, _, inner_power = written.partition("^")
+        if inner_power in _POWERS and "/" in given:
+            parts.append(_WORDS.get(word, word))
+            parts.append(_POWERS[inner_power])
+        elif inner_power in _POWERS and len(given) == 1:
+            power = inner_power
+            parts.append(_WORDS.get(word, word))
+        elif word in _JOINERS:
             parts.append(_JOINERS[word])
         elif (word in _LETTERS and not letters) or not (name := _WORDS.get(word) or _WORDS.get(word.lower())):
             return None
@@ -161,7 +200,7 @@ def _unit_name(words: str, power: str | None, *, letters: bool) -> str | None:
     if not any(part in _NAMES for part in parts):
         return None
     if power:
-        parts.insert(0, {"2": "square", "3": "cubic"}[power])
+        parts.insert(len(parts) if "/" in parts else 0, _POWERS[power])
     return " ".join(parts)
 
 

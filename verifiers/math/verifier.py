@@ -12,7 +12,7 @@ from sandboxes.base import Case, Job, Limits, Outcome, Profile, Sandboxes
 from verifiers.base import Failure, Judgement, Verifier
 from verifiers.math.extraction import Found, find_answer
 from verifiers.math.normalise import MAX_CHARACTERS
-from verifiers.math.plain import Written, decide, units_conflict, write
+from verifiers.math.plain import Written, decide, read_number, units_conflict, write
 
 _SHOWN_CHARACTERS = 200
 _EXTRACTED_CHARACTERS = 2000
@@ -26,6 +26,9 @@ _LIMITS = Limits(
     processes=8,
     file_bytes=1 << 20,
 )
+
+# An honest answer to a plain number takes some hundredths of a second: a batch of hostile ones waits half as long.
+_LIMITS_OF_PLAIN = replace(_LIMITS, cpu_seconds=1.0)
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,12 @@ class _Open:
                 "relative_tolerance": self.relative_tolerance,
             }
         )
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds of its comparison, which depend on its own references alone."""
+        is_plain = self.answer is not None and not self.unmatched and all(map(read_number, self.references))
+        return _LIMITS_OF_PLAIN if is_plain else _LIMITS
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -153,12 +162,15 @@ def _unless_bad(judgement: Judgement, references: list[Written]) -> Judgement | 
 
 
 def _compare(items: list[_Open], sandboxes: Sandboxes) -> Iterator[Judgement | Failure]:
-    """Run all comparisons in one job, each different one once, and judge each item by its outcome."""
+    """Run the comparisons in one job for each set of bounds, each different one once, and judge each by its outcome."""
     distinct = {item.key: item for item in items}
-    outcomes = _run([item.case() for item in distinct.values()], sandboxes)
-    by_key = dict(zip(distinct, outcomes, strict=True))
+    by_key: dict[tuple[object, ...], Outcome] = {}
+    for limits in (_LIMITS, _LIMITS_OF_PLAIN):
+        alike = [item for item in distinct.values() if item.limits is limits]
+        outcomes = _run([item.case() for item in alike], sandboxes, limits)
+        by_key |= zip((item.key for item in alike), outcomes, strict=True)
     doubtful = {key: item for key, item in distinct.items() if not by_key[key].returned and item.answer is not None}
-    alone = _run([item.case(with_answer=False) for item in doubtful.values()], sandboxes)
+    alone = _run([item.case(with_answer=False) for item in doubtful.values()], sandboxes, _LIMITS)
     references_alone = dict(zip(doubtful, alone, strict=True))
     for item in items:
         outcome = by_key[item.key]
@@ -170,12 +182,12 @@ def _compare(items: list[_Open], sandboxes: Sandboxes) -> Iterator[Judgement | F
         )
 
 
-def _run(cases: list[Case], sandboxes: Sandboxes) -> list[Outcome]:
+def _run(cases: list[Case], sandboxes: Sandboxes, limits: Limits) -> list[Outcome]:
     if not cases:
         return []
     profile = MathVerifier.profile
     assert profile is not None
-    return sandboxes.run(profile, Job(guest="verifiers.math.engine:compare", cases=cases, limits=_LIMITS))
+    return sandboxes.run(profile, Job(guest="verifiers.math.engine:compare", cases=cases, limits=limits))
 
 
 def _judge(item: _Open, outcome: Outcome, references_alone: Outcome | None) -> Judgement | Failure:

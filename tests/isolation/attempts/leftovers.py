@@ -129,6 +129,17 @@ import time
 time.sleep(0.1)
 escaped = False
 
+# %% descriptors in flight
+import array, os, socket
+a, b = socket.socketpair()
+a.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [b.fileno()]))])
+escaped = True
+
+# %% lock on a file of all sandboxes
+import fcntl
+fcntl.flock(open("/dev/null"), fcntl.LOCK_EX)
+escaped = True
+
 # %% the harness's protocol on inherited descriptors
 import json, os, struct
 body = json.dumps({"outcomes": []}).encode()

@@ -138,4 +138,4 @@ escaped = [line[4] for line in lines if "nosuid" not in line[5].split(",")]
 import os
 lines = [line.split() for line in open("/proc/self/mountinfo")]
 writable = {line[4] for line in lines if "rw" in line[5].split(",")}
-escaped = writable - {"/work", "/proc"} - {f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")}
+escaped = writable - {"/work", "/proc"} - {f"/dev/{name}" for name in ("null", "full", "random", "urandom")}

@@ -14,14 +14,42 @@ for _ in range(6):
         time.sleep(60)
 time.sleep(60)
 
-# %% shared mapping [limit=memory]
+# %% shared mapping that belongs to no file
 import mmap
-held = []
-for _ in range(16):
-    m = mmap.mmap(-1, 32 << 20)
-    for offset in range(0, 32 << 20, 4096):
-        m[offset] = 1
-    held.append(m)
+escaped = mmap.mmap(-1, 1 << 20)
+
+# %% shared mapping of a device [not process-old: without Landlock, /dev/zero is open to every user]
+import mmap, os
+escaped = mmap.mmap(os.open("/dev/zero", os.O_RDWR), 1 << 20)
+
+# %% larger socket buffers
+import socket
+a, b = socket.socketpair()
+a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+escaped = True
+
+# %% children that vanish with their CPU time
+import signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+escaped = True
+
+# %% cpu of children that nobody waits for [limit=cpu_timeout]
+import os, time
+for _ in range(20):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            end = time.process_time() + 0.1
+            while time.process_time() < end:
+                pass
+        os._exit(0)
+    os.wait()
+time.sleep(2.5)
+
+# %% private mapping of a file in the work folder is fine
+import mmap
+with open("f", "wb") as f:
+    f.write(b"x" * 4096)
+escaped = mmap.mmap(open("f", "r+b").fileno(), 4096)[0] != 120
 
 # %% memory file
 import os
