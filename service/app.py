@@ -195,7 +195,7 @@ def _add_jobs(app: FastAPI, gateway: Gateway) -> None:
         """
         job = gateway.jobs.get(job_id)
         after = _last_event_id(request)
-        if after > job.events:
+        if after > job.events and job.finished_at is None:  # `done` would be a lie
             raise BadHeader(f"Last-Event-ID {after} is no event of this job, which has had {job.events} so far")
         return StreamingResponse(
             _events(job, after, gateway.settings.sse_keep_alive_seconds),
