@@ -50,7 +50,7 @@ class AccessGuard:
                 "set ASSAY_API_KEYS"
             )
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and not _is_of(origin, host):
             return Forbidden("requests from web pages of other origins are refused")
         return None
 
@@ -68,6 +68,13 @@ def _presented_key(headers: Headers) -> bytes | None:
         return token.strip().encode("latin-1")
     key = headers.get("x-api-key")
     return key.encode("latin-1") if key is not None else None
+
+
+def _is_of(origin: str, host: str) -> bool:
+    try:
+        return urlsplit(origin).netloc == host
+    except ValueError:
+        return False
 
 
 def _is_this_machine(host: str) -> bool:

@@ -46,6 +46,8 @@ def resolve(task: Task, task_id: str, reward: RewardSpec, format: FormatSpec | N
         update["reward"] = reward
     if format is not None and isinstance(task, ScoredTask) and task.format is None:
         update["format"] = format
+    if format is not None and isinstance(task, FormatTask) and "options" not in task.model_fields_set:
+        update["options"] = format
     return task.model_copy(update=update) if update else task
 
 

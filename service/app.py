@@ -162,7 +162,7 @@ def _add_jobs(app: FastAPI, gateway: Gateway) -> None:
     async def create_job(request: Request) -> Response:
         """Start grading the tasks; the job's address is in the `Location` header."""
         tasks, deadline_seconds = await gateway.receive(request)
-        gateway.jobs.make_room(len(tasks))
+        gateway.jobs.check_room(len(tasks))
         job = gateway.jobs.add(gateway.submit(tasks, deadline_seconds))
         return model_response(JobAccepted(id=job.id, total=job.total), 202, {"location": f"/v1/jobs/{job.id}"})
 
@@ -195,6 +195,8 @@ def _add_jobs(app: FastAPI, gateway: Gateway) -> None:
         """
         job = gateway.jobs.get(job_id)
         after = _last_event_id(request)
+        if after > job.events and job.finished_at is None:  # `done` would be a lie
+            raise BadHeader(f"Last-Event-ID {after} is no event of this job, which has had {job.events} so far")
         return StreamingResponse(
             _events(job, after, gateway.settings.sse_keep_alive_seconds),
             media_type="text/event-stream",

@@ -37,6 +37,8 @@ def _check_media_type(request: Request) -> None:
         return
     header = Message()
     header["content-type"] = content_type
+    if not (content_type.isascii() and content_type.isprintable()) or "*" in content_type:
+        raise UnsupportedMediaType(f"Content-Type is {content_type[:80]!r}; send `Content-Type: application/json`")
     media_type = header.get_content_type()
     if media_type != "application/json" and not media_type.endswith("+json"):
         raise UnsupportedMediaType(

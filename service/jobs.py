@@ -48,6 +48,11 @@ class Job:
             verdicts=verdicts,
         )
 
+    @property
+    def events(self) -> int:
+        """Number of verdicts so far, which is the last sequence number."""
+        return len(self._log)
+
     def cancel(self) -> None:
         """Cancel the tasks that have not started."""
         if self._submission.cancel() > 0:
@@ -94,25 +99,27 @@ class JobStore:
         self._jobs: dict[str, Job] = {}
         self._tasks = 0
 
-    def make_room(self, tasks: int) -> None:
-        """Forget what is too old, then the oldest finished jobs, until a job of that many tasks fits.
+    def check_room(self, tasks: int) -> None:
+        """Check that a job of that many tasks would fit once finished ones are forgotten; forget none yet.
 
         Raises:
             TooManyTasks: running jobs take all the room.
         """
-        self._forget_expired()
-        finished = (job for job in list(self._jobs.values()) if job.finished_at is not None)
-        while len(self._jobs) >= self._max_jobs or self._tasks + tasks > self._max_tasks:
-            oldest = next(finished, None)
-            if oldest is None:
-                raise TooManyTasks(
-                    "running jobs take all the room of the job store; wait for one to finish, or cancel one",
-                    retry_after_seconds=5.0,
-                )
-            self._forget(oldest)
+        running = [job for job in self._jobs.values() if job.finished_at is None]
+        if len(running) >= self._max_jobs or sum(job.total for job in running) + tasks > self._max_tasks:
+            raise TooManyTasks(
+                "running jobs take all the room of the job store; wait for one to finish, or cancel one",
+                retry_after_seconds=5.0,
+            )
 
     def add(self, submission: Submission) -> Job:
-        """Keep a new job; call `make_room` first."""
+        """Keep a new job, and forget the oldest finished ones until it fits; call `check_room` first."""
+        self._forget_expired()
+        finished = [job for job in self._jobs.values() if job.finished_at is not None]
+        for oldest in finished:
+            if len(self._jobs) < self._max_jobs and self._tasks + submission.total <= self._max_tasks:
+                break
+            self._forget(oldest)
         job = Job(f"job_{secrets.token_hex(12)}", submission)
         self._jobs[job.id] = job
         self._tasks += job.total

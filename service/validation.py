@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails, from_json, to_json
 
 from service.errors import MAX_FIELDS, InvalidRequest, MalformedBody
 
+_MAX_ERRORS_LOOKED_AT = 1000
 _MAX_NAME_CHARS = 64
 _MAX_MESSAGE_CHARS = 500
 _VALID_TASK = {"verifier": "format", "completion": ""}
@@ -36,12 +37,24 @@ def request_parser(max_tasks: int) -> Callable[[bytes], GradeRequest]:
         try:
             return bounded.model_validate_json(body)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[:MAX_FIELDS]
+            first = _details(error)
         if first[0]["type"] == "json_invalid":
             raise _malformed(body, first[0])
         raise InvalidRequest.of(_wrong_fields(body, first, max_tasks))
 
     return parse
+
+
+def _details(error: ValidationError) -> list[ErrorDetails]:
+    """Return what is wrong, up to the number that is shown.
+
+    Raises:
+        InvalidRequest: so much is wrong that looking at each would take long; none is named.
+    """
+    if error.error_count() > _MAX_ERRORS_LOOKED_AT:
+        message = f"{error.error_count()} wrong or unknown fields; send one task first to see them named"
+        raise InvalidRequest.of([ProblemField(field="body", message=message)])
+    return error.errors(include_url=False, include_input=False)[:MAX_FIELDS]
 
 
 def _malformed(body: bytes, error: ErrorDetails) -> MalformedBody:
@@ -70,15 +83,14 @@ def _wrong_fields(body: bytes, first: Sequence[ErrorDetails], max_tasks: int) ->
     try:
         GradeRequest.model_validate_json(_json({**data, "tasks": [_VALID_TASK]}))
     except ValidationError as error:
-        errors += error.errors(include_url=False, include_input=False)
+        errors += _details(error)
     for position, task in enumerate(data["tasks"]):
         if len(errors) >= MAX_FIELDS:
             break
         try:
             _TASK.validate_json(_json(task))
         except ValidationError as error:
-            for details in error.errors(include_url=False, include_input=False):
-                errors.append({**details, "loc": ("tasks", position, *details["loc"])})
+            errors += [{**details, "loc": ("tasks", position, *details["loc"])} for details in _details(error)]
     return _described(errors or first)
 
 

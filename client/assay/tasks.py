@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, FailFast, Field, model_validator
 
 from assay._base import WireModel
 from assay.reward import RewardSpec
@@ -74,7 +74,7 @@ class MathOptions(WireModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"extract": ["answer_tag", "boxed"]}]})
 
-    extract: tuple[MathSource, ...] = Field(
+    extract: Annotated[tuple[MathSource, ...], FailFast()] = Field(
         default=("boxed", "answer_tag", "marker", "phrase"), min_length=1, max_length=5
     )
     """Where to look for the answer, in this order; the first place that holds one wins. `boxed`: `\\boxed{…}`;
@@ -116,7 +116,7 @@ class StdinTests(WireModel):
     """Tests that feed standard input and compare standard output (APPS, CodeContests, LiveCodeBench)."""
 
     style: Literal["stdin"]
-    tests: list[StdinTest] = Field(max_length=10_000)
+    tests: Annotated[list[StdinTest], FailFast()] = Field(max_length=10_000)
 
 
 class AssertTests(WireModel):
@@ -147,9 +147,9 @@ class CodeOptions(WireModel):
     """CPU time of one test; decides a timeout."""
     wall_seconds: float | None = Field(default=None, gt=0)
     """Wall time of one test, a backstop for programs that sleep; three times the CPU time plus 5 s when left out."""
-    memory_mb: int = Field(default=512, ge=16)
+    memory_mb: int = Field(default=512, ge=32, le=1 << 20)
     """Memory of the program and all its children, in MiB."""
-    output_kb: int = Field(default=1024, ge=1)
+    output_kb: int = Field(default=1024, ge=1, le=1 << 20)
     """Standard output and standard error of one test, each, in KiB; more than that is a failure."""
     echo_tests: bool = True
     """Show inputs, expected and printed output of failed tests, cut small, in the verdict; off for hidden tests."""

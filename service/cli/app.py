@@ -1,5 +1,6 @@
 """The program `assay`: its commands, and how it ends."""
 
+import io
 import sys
 from importlib.metadata import version as installed_version
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 import typer
 
 from service.cli import demo, doctor, grade, image, serve
-from service.cli.errors import CliError
+from service.cli.errors import DEFECT, CliError
 
 app = typer.Typer(
     name="assay",
@@ -40,8 +41,15 @@ def _options(
 
 def main() -> None:
     """Run the command line; what a person can put right is one message on standard error, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to stop
     try:
         app()
     except CliError as error:
         sys.stderr.write(f"assay: {error}\n")
         sys.exit(error.exit_code)
+    except (RuntimeError, ValueError, OSError, ArithmeticError) as defect:
+        # Not 1, which says that everything was answered.
+        sys.stderr.write(f"assay: this went wrong in a way that nobody foresaw: {type(defect).__name__}: {defect}\n")
+        sys.exit(DEFECT)

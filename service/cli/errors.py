@@ -7,6 +7,9 @@ USAGE = 2
 UNAVAILABLE = 3
 """Nothing can be graded now: this machine cannot isolate, or the service cannot be reached."""
 
+DEFECT = 4
+"""Something went wrong that no message was written for."""
+
 
 class CliError(Exception):
     """Ends the command with its message on standard error."""

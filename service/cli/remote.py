@@ -1,6 +1,7 @@
 """Grading by a running service: tasks go out in small requests, a few at a time."""
 
 import asyncio
+import math
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -111,7 +112,7 @@ class RemoteGrader:
             if response.status_code not in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE):
                 raise _refusal(self._url, response)
             asked = _retry_after(response)
-            delay = min(asked if asked is not None else pause, LONGEST_WAIT_SECONDS)
+            delay = min(max(asked or 0.0, pause), LONGEST_WAIT_SECONDS)  # never sooner than it would by itself
             if time.monotonic() + delay > give_up:
                 raise _refusal(self._url, response)
             await asyncio.sleep(delay)
@@ -163,7 +164,8 @@ def _chunks(tasks: Iterable[Task]) -> Iterator[_Chunk]:
 def _retry_after(response: httpx.Response) -> float | None:
     """Return the seconds that the service asked to wait; its other form, a date, is not used by Assay."""
     try:
-        return max(0.0, float(response.headers["Retry-After"]))
+        asked = float(response.headers["Retry-After"])
+        return asked if math.isfinite(asked) and asked > 0 else None
     except (KeyError, ValueError):
         return None
 

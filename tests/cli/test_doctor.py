@@ -16,14 +16,14 @@ def test_doctor_runs_a_job_and_names_the_backend(assay: Run) -> None:
 def test_doctor_says_what_is_missing(assay: Run) -> None:
     done = assay("doctor", ASSAY_BWRAP="/no/such/bwrap")
     assert done.returncode == 1
-    assert "No backend can isolate here" in done.stdout
+    assert "bubblewrap cannot isolate here" in done.stdout
     assert "/no/such/bwrap" in done.stdout
 
 
 def test_a_bwrap_that_cannot_isolate_is_found_out(assay: Run) -> None:
     done = assay("doctor", ASSAY_BWRAP="/bin/false")
     assert done.returncode == 1
-    assert "No backend can isolate here" in done.stdout
+    assert "bubblewrap cannot isolate here" in done.stdout
 
 
 def test_version(assay: Run) -> None:

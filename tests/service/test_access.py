@@ -52,6 +52,13 @@ def test_everything_but_health_needs_a_key(guarded: ServerProcess, path: str) ->
     assert guarded.client.get(path).status_code == 401
 
 
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "http://]", "null", "http://evil.example"])
+def test_an_origin_that_is_none_is_refused(start_server: StartServer, origin: str) -> None:
+    response = start_server().client.get("/v1/verifiers", headers={"origin": origin})
+    assert response.status_code == 403
+    assert response.headers["content-type"] == "application/problem+json"
+
+
 def test_health_needs_no_key(guarded: ServerProcess) -> None:
     assert guarded.client.get("/healthz").json() == {"status": "ok"}
     assert guarded.client.get("/readyz").json() == {"status": "ready"}

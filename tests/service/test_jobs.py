@@ -82,6 +82,29 @@ def test_events_resume_after_the_last_one_seen(server: ServerProcess) -> None:
     assert "Last-Event-ID" in refused.json()["detail"]
 
 
+def test_events_after_one_that_has_not_come_are_refused(start_server: StartServer) -> None:
+    server = start_server(ASSAY_WORKERS="1")
+    with frozen(server):
+        job = server.submit(format_tasks(100))
+        refused = server.client.get(f"{job}/events", headers={"Last-Event-ID": "100"})
+    assert refused.status_code == 400
+    assert "Last-Event-ID" in refused.json()["detail"]
+
+
+def test_a_refused_job_forgets_no_other(start_server: StartServer) -> None:
+    server = start_server(
+        ASSAY_WORKERS="1", ASSAY_MAX_JOBS="3", ASSAY_MAX_TASKS="300", ASSAY_MAX_JOB_TASKS="400", ASSAY_QUEUE_LIMIT="300"
+    )
+    finished = [server.submit(format_tasks(2)) for _ in range(2)]
+    for job in finished:
+        server.result(job)
+    with frozen(server):
+        server.submit(format_tasks(300))
+        refused = server.client.post("/v1/jobs", json={"tasks": format_tasks(300)})
+        assert refused.status_code == 429
+        assert [server.client.get(job).status_code for job in finished] == [200, 200]
+
+
 def test_events_come_while_the_job_is_running(start_server: StartServer) -> None:
     server = start_server(ASSAY_WORKERS="1", ASSAY_SSE_KEEP_ALIVE_SECONDS="0.2")
     received: list[Event] = []

@@ -1,5 +1,6 @@
 """The math verifier: extraction, the fast path, and for the rest one sandbox job a batch."""
 
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -215,6 +216,8 @@ def _judge(item: _Open, outcome: Outcome, references_alone: Outcome | None) -> J
 def _judge_broken(item: _Open, outcome: Outcome, references_alone: Outcome | None) -> Judgement | Failure:
     """Judge a comparison that did not come back: the reference's fault when it does not come back alone either."""
     broken = references_alone if references_alone is not None and not references_alone.returned else outcome
+    if broken.signal == signal.SIGKILL and broken.limit is None:
+        return Failure("sandbox_lost", "the comparison was killed from outside: the machine is out of memory")
     if broken.limit == "wall_timeout":
         return Failure("sandbox_lost", "the comparison got no CPU time: the machine is overloaded")
     what = broken.limit or ("crashed" if broken.signal is None else f"signal {broken.signal}")
