@@ -28,7 +28,6 @@ LIBRARY_LABEL = "dev.assay.library."
 _SECCOMP_PROFILE = Path(__file__).parent / "images" / "seccomp.json"
 _HEADER = struct.Struct(">BxxxL")
 _STDOUT = 1
-_EXTRA_PROCESSES = 64  # the zygote, wardens and drivers beside a job's own processes
 
 
 @dataclass(frozen=True, slots=True)

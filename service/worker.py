@@ -5,7 +5,6 @@ gateway does, however that happened: the kernel kills it with its parent, and th
 """
 
 import argparse
-import ctypes
 import logging
 import os
 import signal
@@ -18,14 +17,13 @@ from assay.verdict import Verdict
 
 from sandboxes.base import Profile, SandboxUnavailable
 from sandboxes.pool import LocalSandboxes
+from sandboxes.runner import linux
 from service import frames
 from service.grading import error_verdict, grade
 from verifiers.base import Failure
 from verifiers.registry import REGISTRY
 
 logger = logging.getLogger(__name__)
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,9 +83,7 @@ def _encode(verdict: Verdict) -> bytes:
 
 
 def _die_with_parent(parent: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+    linux.die_with_parent(signal.SIGKILL)
     if os.getppid() != parent:  # it died before the line above
         sys.exit(0)
 
