@@ -18,8 +18,8 @@ _GRACE_SECONDS = 10.0
 _SECONDS_PER_CASE = 0.5  # for setting one up, on a machine with much else to do
 
 
-def start_zygote(library: str = LIBRARY) -> list[str]:
-    """Return arguments that make a Python inside a sandbox the zygote; its own arguments follow."""
+def start_runner(library: str = LIBRARY) -> list[str]:
+    """Return arguments that make a Python inside a sandbox the runner; its own arguments follow."""
     program = f"import sys; sys.path.insert(0, {library!r}); from sandboxes.runner.main import main; sys.exit(main())"
     # Not -I, which would ignore the fixed hash seed.
     return ["-s", "-P", "-S", "-B", "-X", "utf8", "-c", program]
@@ -46,7 +46,7 @@ class ZygoteSandbox(ABC):
         """See `sandboxes.base.Sandbox.close`."""
 
     def wait_until_warm(self) -> None:
-        """Run a first, tiny job, unless that was done; it waits until the zygote has loaded what it preloads.
+        """Run a first, tiny job, unless that was done; it waits until the runner has loaded what it preloads.
 
         Raises:
             SandboxUnavailable: no right answer came in time. The sandbox is closed.

@@ -124,7 +124,12 @@ def first_program(machine: str, duties: Duties) -> bytes:
         *_answer(target, {"clone3"}, errno.ENOSYS),
         *_if_call(
             target.named["clone"],
-            [_argument(0), _instruction(_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES | _OWN_PARENT), _refusal(errno.EPERM), _ALLOWED],
+            [
+                _argument(0),
+                _instruction(_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES | _OWN_PARENT),
+                _refusal(errno.EPERM),
+                _ALLOWED,
+            ],
         ),
         *(_no_sockets(target) if duties.no_namespaces else _only_unix_sockets(target)),
         # Its own bounds a process may lower; those of the warden and the driver, which may share its uid, it may not.
