@@ -1,6 +1,6 @@
-"""The bubblewrap backend: a zygote in namespaces of its own, with nothing of the host but what it needs to run Python.
+"""The bubblewrap backend: a runner in namespaces of its own, with nothing of the host but what it needs to run Python.
 
-As root, bubblewrap only assembles the file system; the zygote then enters a user namespace whose uids are unprivileged
+As root, bubblewrap only assembles the file system; the runner then enters a user namespace whose uids are unprivileged
 on the host. As an unprivileged user, bubblewrap makes the user namespace.
 """
 
@@ -16,7 +16,7 @@ from sandboxes.base import Profile, SandboxUnavailable
 from sandboxes.library import LIBRARY, interpreter_paths, library
 from sandboxes.local_sandbox import Capability, LocalSandbox, is_root_with
 from sandboxes.runner.place import DEVICES, SYSTEM_LIBRARIES
-from sandboxes.zygote_sandbox import start_zygote
+from sandboxes.zygote_sandbox import start_runner
 
 FIRST_HOST_UID = 2_000_000
 """Start of the host uids that sandboxes use when started as root; high, so that no account has one."""
@@ -75,7 +75,7 @@ def find_bwrap(configured: str | None = None) -> str:
 
 
 def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str]:
-    """Return the command line that starts a sandbox's zygote."""
+    """Return the command line that starts a sandbox's runner."""
     as_root = starts_as_root()
     return [
         find_bwrap(config.bwrap),
@@ -90,7 +90,7 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
         *("--clearenv", "--setenv", "PYTHONHASHSEED", "0", "--setenv", "LANG", "C.UTF-8"),
         "--",
         str(Path(sys.executable).resolve()),
-        *start_zygote(),
+        *start_runner(),
         *("--incoming", str(inner), "--outgoing", str(inner)),
         *(("--base-uid", str(_base_uid())) if as_root else ()),
         *profile.modules,

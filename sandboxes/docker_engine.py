@@ -1,9 +1,9 @@
-"""The docker backend: a zygote in a locked-down container, and in there in namespaces of its own.
+"""The docker backend: a runner in a locked-down container, and in there in namespaces of its own.
 
 The container has no network, a read-only root, no capabilities, no new privileges, a system-call profile, and bounds on
 processes, memory and CPU. Jobs go through the container's attached standard input and output, so the engine may be
-anywhere. The kernel's isolation of one job from the next is the same as with bubblewrap: the zygote makes a user
-namespace in the container, and per job a pid and a mount namespace.
+anywhere. The kernel's isolation of one job from the next is the same as with bubblewrap: the runner makes a user
+namespace in the container, and per case a pid and a mount namespace.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
 from sandboxes.base import Profile, SandboxUnavailable
 from sandboxes.library import fingerprint
-from sandboxes.zygote_sandbox import ZygoteSandbox, start_zygote
+from sandboxes.zygote_sandbox import ZygoteSandbox, start_runner
 
 LABEL = "dev.assay.sandbox"
 """Label of every container of this backend, so that an operator finds them."""
@@ -97,7 +97,7 @@ class DockerSandbox(ZygoteSandbox):
         host["ReadonlyPaths"] = []
         created: dict[str, Any] = self._client.create_container(
             config.image,
-            command=[*start_zygote(), "--incoming", "0", "--outgoing", "1", "--in-container", *profile.modules],
+            command=[*start_runner(), "--incoming", "0", "--outgoing", "1", "--in-container", *profile.modules],
             hostname="sandbox",
             environment={"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
             user="65532:65532",

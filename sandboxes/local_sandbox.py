@@ -1,4 +1,4 @@
-"""What the backends share whose zygote is a process of this machine, at the other end of a socket pair."""
+"""What the backends share whose runner is a process of this machine, at the other end of a socket pair."""
 
 import contextlib
 import os
@@ -29,13 +29,13 @@ def is_root_with(capabilities: Iterable[Capability]) -> bool:
 
 
 class LocalSandbox(ZygoteSandbox):
-    """A process that starts the zygote, or is it, and ends with this object."""
+    """A process that starts the runner, or is it, and ends with this object."""
 
     def __init__(self, command: Callable[[int], list[str]], environment: Mapping[str, str]) -> None:
         """Start the process.
 
         Args:
-            command: returns the command line, given the zygote's end of the channel.
+            command: returns the command line, given the runner's end of the channel.
             environment: all of its environment.
 
         Raises:

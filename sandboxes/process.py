@@ -1,4 +1,4 @@
-"""The process backend: a zygote without namespaces, for places that are themselves the isolation.
+"""The process backend: a runner without namespaces, for places that are themselves the isolation.
 
 A Lambda function or a Fargate task is a virtual machine for one tenant and allows neither namespaces nor an engine.
 What parts jobs from each other there, and from the worker, is in `sandboxes.runner.bare`; docs/security.md says how far
@@ -23,7 +23,7 @@ from sandboxes.library import interpreter_paths, library
 from sandboxes.local_sandbox import Capability, LocalSandbox, is_root_with
 from sandboxes.runner import landlock, tree
 from sandboxes.runner.place import SYSTEM_LIBRARIES
-from sandboxes.zygote_sandbox import start_zygote
+from sandboxes.zygote_sandbox import start_runner
 
 FIRST_UID = 6_000_000
 """Start of the uids that sandboxes use when started as root; no account has one, nor a bubblewrap sandbox."""
@@ -86,7 +86,7 @@ class ProcessSandbox(LocalSandbox):
             super().__init__(
                 lambda inner: [
                     interpreter,
-                    *start_zygote(str(self._folder / "lib")),
+                    *start_runner(str(self._folder / "lib")),
                     *("--incoming", str(inner), "--outgoing", str(inner), "--bare", place),
                     *profile.modules,
                 ],
@@ -103,7 +103,7 @@ class ProcessSandbox(LocalSandbox):
         return f"The sandbox did not start. It said: {last}"
 
     def close(self) -> None:
-        """See `sandboxes.base.Sandbox.close`; the zygote ends all that is below it, and removes its folder."""
+        """See `sandboxes.base.Sandbox.close`; the warden ends all that is below it, and removes its folder."""
         self._host.close()
         self._process.terminate()
         try:
@@ -112,7 +112,7 @@ class ProcessSandbox(LocalSandbox):
             self._process.kill()
             self._process.wait()
         self._errors.close()
-        if self._folder.exists():  # the zygote had not got so far, or was killed
+        if self._folder.exists():  # the warden had not got so far, or was killed
             tree.remove(str(self._folder))
 
 

@@ -1,9 +1,11 @@
-"""What all backends share that keep a zygote (`sandboxes.runner.zygote`) at the other end of a channel."""
+"""What all backends share that keep the runner (`sandboxes.runner`) at the other end of a channel."""
 
 import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict
 from typing import Any, get_args
+
+from pydantic import JsonValue
 
 from sandboxes.base import Case, Job, Limit, Limits, Outcome, SandboxLost, SandboxUnavailable
 from sandboxes.library import LIBRARY
@@ -16,9 +18,9 @@ _GRACE_SECONDS = 10.0
 _SECONDS_PER_CASE = 0.5  # for setting one up, on a machine with much else to do
 
 
-def start_zygote(library: str = LIBRARY) -> list[str]:
-    """Return arguments that make a Python inside a sandbox the zygote; its own arguments follow."""
-    program = f"import sys; sys.path.insert(0, {library!r}); from sandboxes.runner.zygote import main; sys.exit(main())"
+def start_runner(library: str = LIBRARY) -> list[str]:
+    """Return arguments that make a Python inside a sandbox the runner; its own arguments follow."""
+    program = f"import sys; sys.path.insert(0, {library!r}); from sandboxes.runner.main import main; sys.exit(main())"
     # Not -I, which would ignore the fixed hash seed.
     return ["-s", "-P", "-S", "-B", "-X", "utf8", "-c", program]
 
@@ -44,7 +46,7 @@ class ZygoteSandbox(ABC):
         """See `sandboxes.base.Sandbox.close`."""
 
     def wait_until_warm(self) -> None:
-        """Run a first, tiny job, unless that was done; it waits until the zygote has loaded what it preloads.
+        """Run a first, tiny job, unless that was done; it waits until the runner has loaded what it preloads.
 
         Raises:
             SandboxUnavailable: no right answer came in time. The sandbox is closed.
@@ -80,7 +82,7 @@ class ZygoteSandbox(ABC):
         try:
             frames.send(self._write, _job_message(job))
             if job.driver is not None:
-                # In a frame of its own, which the driver itself reads: see `sandboxes.runner.child.run_child`.
+                # In a frame of its own, which is handed on to the driver unread.
                 frames.send(self._write, job.cases[0].driver_argument)
             outcomes: list[Outcome] = []
             while True:
@@ -105,12 +107,17 @@ def _job_message(job: Job) -> dict[str, Any]:
     return {
         "guest": job.guest,
         "driver": job.driver,
-        "cases": [{"argument": c.argument, "stdin": frames.from_bytes(c.stdin)} for c in job.cases],
+        "cases": [{"argument": _json(c.argument), "stdin": frames.from_bytes(c.stdin)} for c in job.cases],
         "limits": asdict(job.limits),
         "files": {path: frames.from_bytes(content) for path, content in job.files.items()},
         "wants_result": job.wants_result,
         "stop_after_failure": job.stop_after_failure,
     }
+
+
+def _json(argument: JsonValue) -> str:
+    """Return an argument as text, so that only the process it is for reads it."""
+    return json.dumps(argument, ensure_ascii=False, separators=(",", ":"))
 
 
 def _outcome(fields: dict[str, Any]) -> Outcome:

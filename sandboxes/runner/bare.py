@@ -1,8 +1,8 @@
 """A place that is itself the isolation and allows no namespaces, such as a Lambda function or a Fargate task.
 
 Landlock fences each case's processes in. As root, guest and driver have uids of their own as well; as another user
-they have the worker's, and the system-call filters do what uids would have done. What is left of a job is ended by the
-warden, and what is left of the sandbox by the zygote: both become the parent of whatever loses its own below them.
+they have the worker's, and the system-call filters do what uids would have done. What is left of a case is ended by the
+zygote, and what is left of the sandbox by the warden: both become the parent of whatever loses its own below them.
 """
 
 import contextlib
@@ -12,10 +12,11 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Set
 from typing import Any, NamedTuple
 
 from sandboxes.runner import landlock, linux, tree
-from sandboxes.runner.place import DEVICES, FILES_PER_CASE, Place, Role
+from sandboxes.runner.place import DEVICES, FILES_PER_CASE, Forked, Place, Role
 from sandboxes.runner.seccomp import Duties
 
 _END_SECONDS = 10.0
@@ -69,8 +70,7 @@ class BarePlace(Place):
 
     def arrive(self) -> None:
         """See `Place.arrive`."""
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        linux.die_with_parent(signal.SIGTERM)
+        _leave_when_told()
 
     def settle(self) -> None:
         """See `Place.settle`."""
@@ -86,26 +86,63 @@ class BarePlace(Place):
         """See `Place.leave`."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         with contextlib.suppress(OSError):  # the folder goes in any case
-            self.end_processes()
+            self._end_all()
         tree.remove(self._folder)
 
-    def fork(self) -> int:
-        """See `Place.fork`."""
-        pid = os.fork()
-        if pid == 0:
-            self._signals_are_scoped = False
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        return pid
+    def make_work_folder(self) -> None:
+        """See `Place.make_work_folder`."""
+        os.mkdir(self.work_folder, 0o700)
+        if self._uids is not None:
+            os.chown(self.work_folder, self._uids.guest, self._uids.guest)
+        self._measure_from = 0.0
 
-    def fork_guest(self, *, beside_driver: bool) -> tuple[int, int]:  # noqa: ARG002
-        """See `Place.fork_guest`."""
-        pid = os.fork()
-        return pid, pid
+    def remove_work_folder(self) -> None:
+        """See `Place.remove_work_folder`."""
+        tree.remove(self.work_folder)
+        if not self._abi and self._uids is not None:
+            for folder in _WRITABLE_BY_ALL:
+                tree.remove_of((self._uids.guest, self._uids.driver), folder)
 
-    def enter(self) -> None:
-        """See `Place.enter`."""
+    def is_overfull(self, limits: dict[str, float], *, at_end: bool) -> bool:
+        """See `Place.is_overfull`."""
+        started = time.monotonic()
+        if started < self._measure_from and not at_end:
+            return False
+        is_overfull = tree.is_larger(self.work_folder, int(limits["file_bytes"]), FILES_PER_CASE)
+        self._measure_from = started + _MEASURED_SHARE * (time.monotonic() - started)
+        return is_overfull
+
+    def processes(self, zygote: int, besides: Set[int]) -> list[int]:
+        """See `Place.processes`."""
+        return linux.descendants(zygote, besides)
+
+    def become_zygote(self) -> None:
+        """See `Place.become_zygote`."""
+        _leave_when_told()
         linux.become_subreaper()
         self._scope_signals()
+
+    def fork(self, role: Role) -> Forked:  # noqa: ARG002
+        """See `Place.fork`."""
+        pid = linux.fork()
+        if pid == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        return Forked(pid, pid or os.getpid())
+
+    def end(self, ended: Forked, living: Forked | None) -> float:  # noqa: ARG002
+        """See `Place.end`."""
+        if living is None:
+            return self._end_all()
+        _kill_descendants({living.pid})
+        return 0.0  # those that have ended are collected with the rest
+
+    def leave_zygote(self) -> None:
+        """See `Place.leave_zygote`."""
+        with contextlib.suppress(OSError):
+            self._end_all()
+
+    def enter(self, role: Role, limits: dict[str, float]) -> None:
+        """See `Place.enter`; here the uid and the fence are all there is."""
 
     def _scope_signals(self) -> None:
         """Bound whom this process may signal to what it will start, so that "all" are just those."""
@@ -131,29 +168,6 @@ class BarePlace(Place):
         with open("/proc/loadavg", "rb") as file:
             return int(file.read().split()[3].partition(b"/")[2]) + _OTHERS_OF_UID
 
-    def make_work_folder(self, limits: dict[str, float]) -> None:  # noqa: ARG002
-        """See `Place.make_work_folder`."""
-        os.mkdir(self.work_folder, 0o700)
-        if self._uids is not None:
-            os.chown(self.work_folder, self._uids.guest, self._uids.guest)
-        self._measure_from = 0.0
-
-    def remove_work_folder(self) -> None:
-        """See `Place.remove_work_folder`."""
-        tree.remove(self.work_folder)
-        if not self._abi and self._uids is not None:
-            for folder in _WRITABLE_BY_ALL:
-                tree.remove_of((self._uids.guest, self._uids.driver), folder)
-
-    def is_overfull(self, limits: dict[str, float], *, at_end: bool) -> bool:
-        """See `Place.is_overfull`."""
-        started = time.monotonic()
-        if started < self._measure_from and not at_end:
-            return False
-        is_overfull = tree.is_larger(self.work_folder, int(limits["file_bytes"]), FILES_PER_CASE)
-        self._measure_from = started + _MEASURED_SHARE * (time.monotonic() - started)
-        return is_overfull
-
     def fence(self, role: Role) -> None:
         """See `Place.fence`."""
         if not self._abi:
@@ -163,16 +177,8 @@ class BarePlace(Place):
             own.append(landlock.open_rule(self.work_folder, landlock.ALL_OF_A_FOLDER))
         landlock.fence(self._abi, [*self._rules, *own])
 
-    def processes(self, besides: int | None) -> list[int]:
-        """See `Place.processes`."""
-        return linux.descendants(os.getpid(), besides)
-
-    def end_heirs(self, driver: int) -> None:
-        """See `Place.end_heirs`; those that have ended are collected with the rest."""
-        _kill_descendants(besides=driver)
-
-    def end_processes(self) -> float:
-        """See `Place.end_processes`."""
+    def _end_all(self) -> float:
+        """End everything below this process, wait until it is gone, and return its CPU time in seconds."""
         until = time.monotonic() + _END_SECONDS
         cpu_seconds = 0.0
         while True:
@@ -199,6 +205,17 @@ class BarePlace(Place):
         _kill_descendants()
 
 
+def _leave_when_told() -> None:
+    """Turn the signal by which the host ends a sandbox, and the host's own end, into an exit of this process."""
+
+    def leave(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: what leaves must not be interrupted
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, leave)
+    linux.die_with_parent(signal.SIGTERM)
+
+
 def _kill_uid(uid: int, reaper: int) -> None:
     """Kill all processes of a uid at once.
 
@@ -216,7 +233,7 @@ def _kill_uid(uid: int, reaper: int) -> None:
         os.waitpid(pid, 0)
 
 
-def _kill_descendants(besides: int | None = None) -> None:
+def _kill_descendants(besides: Set[int] = frozenset()) -> None:
     """Stop everything below this process until nothing new appears, so that no fork escapes, then kill it."""
     stopped: set[int] = set()
     for _ in range(_ROUNDS):

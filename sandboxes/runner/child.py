@@ -3,7 +3,6 @@
 import builtins
 import errno
 import gc
-import importlib
 import json
 import os
 import random
@@ -12,10 +11,12 @@ import signal
 import socket
 import sys
 import traceback
+import types
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from sandboxes.runner import linux
+from sandboxes.runner.brief import Brief
 from sandboxes.runner.place import Place, Role
 from sandboxes.runner.seccomp import SystemCallFilters
 
@@ -25,76 +26,95 @@ _SHARED_MAPPINGS_FACTOR = 4  # address space also counts what is only reserved: 
 _LIMIT_OF_ERRNO = {errno.EMFILE: "open_files", errno.EFBIG: "file_size", errno.ENOSPC: "file_size"}
 
 
-class Descriptors(NamedTuple):
-    """What a child is given; everything else is closed."""
+class Given(NamedTuple):
+    """The descriptors that a child is given; everything else is closed."""
 
     stdin: int
     stdout: int
     stderr: int
     result: int
     """A pipe for what the function returned, or how it failed."""
+    channel: int
+    """A socket to the case's other process; anything where there is none."""
     fault: int
     """A pipe for a set-up that failed; closed before the function is called, so that no completion can write to it."""
-    channel: int | None
-    """A socket to the case's other process."""
+    brief: int
+    """What the process is to do; closed like `fault`."""
+
+
+_RESULT, _CHANNEL, _FAULT, _BRIEF = 3, 4, 5, 6
 
 
 def run_child(
     function: str,
-    read_argument: Callable[[], Any],
-    given: Descriptors,
+    given: Given,
     limits: dict[str, float],
     *,
     place: Place,
     role: Role,
+    has_channel: bool,
     system_calls: SystemCallFilters,
+    loaded: dict[str, types.ModuleType],
 ) -> NoReturn:
     """Become the case's process and never return.
 
-    The argument is read here, so that a driver's never enters the warden's memory, which guests inherit. Where the
-    place has uids for the roles, the process changes to its own; elsewhere it only gives up its capabilities.
+    Where the place has uids for the roles, the process changes to its own; elsewhere it only gives up its capabilities.
+
+    Args:
+        function: `module:function`, of a module in `loaded`.
+        given: what it is given.
+        limits: its bounds.
+        place: where it runs.
+        role: what it is for.
+        has_channel: whether there is another process.
+        system_calls: the filters.
+        loaded: the modules that are there, by name.
     """
     code = 1
+    fault = given.fault
     try:
-        result, fault = 3, 4
         try:
-            arguments = [read_argument()]
+            module_name, _, name = function.partition(":")
+            call = getattr(loaded[module_name], name)
             others_of_uid = place.others_of_uid()
+            place.enter(role, limits)
             place.fence(role)
-            channel = _keep_only(given)
+            _keep_only(given)
+            fault = _FAULT
             os.setsid()
             os.chdir(place.work_folder)
             os.umask(0o022)
+            brief = Brief(_BRIEF)
+            arguments = [brief.argument()]
             _bound_resources(limits, others_of_uid)
             # The guest is open to the other processes of its uid, which are its own; the driver is to none.
             _give_up_powers(place.uid_of(role), system_calls, undumpable=role == "driver")
+            brief.place_files()
             signal.signal(signal.SIGINT, signal.default_int_handler)
             random.seed(0)
             gc.enable()
-            if channel is not None:
-                arguments.append(socket.socket(fileno=channel))
+            if has_channel:
+                arguments.append(socket.socket(fileno=_CHANNEL))
         except BaseException as failure:
             os.write(fault, f"{type(failure).__name__}: {failure}".encode()[:1000])
             raise
-        os.close(fault)
-        code = _call(function, arguments, result)
+        linux.close_from(_CHANNEL + 1 if has_channel else _CHANNEL)
+        code = _call(call, arguments)
     finally:
         os._exit(code)
 
 
-def _keep_only(given: Descriptors) -> int | None:
-    """Put the given descriptors at 0 to 4, the channel at 5, and close all others; return the channel's number."""
-    wanted = [d for d in given if d is not None]
+def _keep_only(given: Given) -> None:
+    """Put the given descriptors at 0 to 6 and close all others."""
     # First out of the way of the low numbers, so that no dup2 overwrites one that is still needed.
-    parked = [os.dup2(d, 100 + i, inheritable=False) for i, d in enumerate(wanted)]
+    parked = [os.dup2(descriptor, 100 + i, inheritable=False) for i, descriptor in enumerate(given)]
     for number, descriptor in enumerate(parked):
         os.dup2(descriptor, number, inheritable=number < 3)
-    linux.close_from(len(wanted))
-    return 5 if given.channel is not None else None
+    linux.close_from(len(given))
 
 
 def bound_for_all() -> None:
-    """Set the bounds that no job chooses; called once, in the zygote."""
+    """Set the bounds that no job chooses; called once, before there is a zygote."""
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
         resource.setrlimit(kind, (0, 0))
 
@@ -131,19 +151,18 @@ def _give_up_powers(uid: int | None, system_calls: SystemCallFilters, *, undumpa
     system_calls.install_last()
 
 
-def _call(function: str, arguments: list[Any], result: int) -> int:
-    """Call `module:function` and return the exit code."""
-    module_name, _, name = function.partition(":")
+def _call(function: Callable[..., Any], arguments: list[Any]) -> int:
+    """Call the function and return the exit code."""
     try:
-        value = getattr(importlib.import_module(module_name), name)(*arguments)
+        value = function(*arguments)
         # As text in the text: whoever wants the value parses it, the warden does not.
-        _write_note(result, {"value": json.dumps(value)})
+        _write_note(_RESULT, {"value": json.dumps(value)})
         return 0
     except SystemExit as leaving:
         return _exit_code(leaving)
     except BaseException as failure:
         _print_traceback(failure)
-        _write_note(result, {"limit": limit_of(failure), "failure": _last_line(failure)})
+        _write_note(_RESULT, {"limit": limit_of(failure), "failure": _last_line(failure)})
         return 1
     finally:
         for stream in (sys.stdout, sys.stderr):

@@ -55,6 +55,22 @@ def receive(read: Read, max_bytes: int = MAX_FRAME_BYTES) -> Any:
         FrameError: too large, cut short, or not JSON.
         OSError: the channel broke or timed out.
     """
+    body = receive_unread(read, max_bytes)
+    if body is None:
+        return None
+    try:
+        return json.loads(body.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        raise FrameError(f"frame is not JSON: {error}") from None
+
+
+def receive_unread(read: Read, max_bytes: int = MAX_FRAME_BYTES) -> bytes | None:
+    """Return the next message as it came, or None when the peer closed between two messages.
+
+    Raises:
+        FrameError: too large, or cut short.
+        OSError: the channel broke or timed out.
+    """
     head = _exactly(read, _LENGTH.size)
     if not head:
         return None
@@ -64,10 +80,7 @@ def receive(read: Read, max_bytes: int = MAX_FRAME_BYTES) -> Any:
     body = _exactly(read, length)
     if len(body) != length:
         raise FrameError("the peer closed within a frame")
-    try:
-        return json.loads(body.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError) as error:
-        raise FrameError(f"frame is not JSON: {error}") from None
+    return body
 
 
 def _exactly(read: Read, size: int) -> bytes:

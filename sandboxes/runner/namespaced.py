@@ -1,12 +1,12 @@
-"""A place made of namespaces: a user namespace for the sandbox, and per job a pid and a mount namespace."""
+"""A place made of namespaces: a user namespace for the sandbox, and for each case's process a pid and a mount one."""
 
-import contextlib
 import os
 import signal
 import sys
+from collections.abc import Set
 
 from sandboxes.runner import linux
-from sandboxes.runner.place import FILES_PER_CASE, Place, Role
+from sandboxes.runner.place import FILES_PER_CASE, Forked, Place, Role
 from sandboxes.runner.root import WORK_FOLDER, enter_own_root
 from sandboxes.runner.seccomp import Duties
 
@@ -14,10 +14,15 @@ GUEST_UID = 1000
 DRIVER_UID = 1001
 _OTHERS_OF_UID = 8  # processes of the sandbox itself that have the guest's uid where there is only one
 _PROC_FLAGS = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+_OWN_PID = 2  # after the idle process 1
 
 
 class NamespacedPlace(Place):
-    """See `Place`. The warden is process 1 of its namespace: when it ends, the kernel ends all that is left."""
+    """See `Place`.
+
+    Process 1 of a process's namespace is an idle one: a program's own must not be, since process 1 is deaf to most
+    signals. When the zygote ends it, the kernel ends all that is left in the namespace.
+    """
 
     work_folder = WORK_FOLDER
     duties = Duties()
@@ -26,12 +31,10 @@ class NamespacedPlace(Place):
         self._base_uid = base_uid
         self._in_container = in_container
         self._own_namespace = -1
+        self._work_options = ""
 
     def arrive(self) -> None:
         """See `Place.arrive`; here bwrap, or the container's end, already sees to it."""
-
-    def leave(self) -> None:
-        """See `Place.leave`; here the kernel leaves nothing of a namespace without processes."""
 
     def settle(self) -> None:
         """See `Place.settle`."""
@@ -45,42 +48,58 @@ class NamespacedPlace(Place):
         # Process 1 is deaf to signals it has no handler for, and Python handles this one.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         linux.die_with_parent(signal.SIGKILL)
+        owner = (os.getuid(), os.getgid()) if self._base_uid is None else (GUEST_UID, GUEST_UID)
+        self._work_options = f"nr_inodes={FILES_PER_CASE},mode=0700,uid={owner[0]},gid={owner[1]}"
+
+    def leave(self) -> None:
+        """See `Place.leave`; here the kernel leaves nothing of a namespace without processes."""
+
+    def make_work_folder(self) -> None:
+        """See `Place.make_work_folder`; here each process mounts its own."""
+
+    def remove_work_folder(self) -> None:
+        """See `Place.remove_work_folder`; here it goes with the last process in its namespace."""
+
+    def is_overfull(self, limits: dict[str, float], *, at_end: bool) -> bool:  # noqa: ARG002
+        """See `Place.is_overfull`; here the file system itself has the bounds."""
+        return False
+
+    def processes(self, zygote: int, besides: Set[int]) -> list[int]:
+        """See `Place.processes`; those of the namespaces below are seen from here as well."""
+        apart = {os.getpid(), zygote, *besides}
+        return [pid for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()) if pid not in apart]
+
+    def become_zygote(self) -> None:
+        """See `Place.become_zygote`."""
         self._own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
-    def fork(self) -> int:
+    def fork(self, role: Role) -> Forked:
         """See `Place.fork`."""
         linux.unshare(linux.CLONE_NEWPID)
-        pid = os.fork()
-        if pid == 0:
-            os.close(self._own_namespace)
-        else:
+        first = linux.start_idle_process(stack=0 if role == "guest" else 1)
+        pid = linux.fork()
+        if pid != 0:
             # Without this the next unshare would nest, which the kernel refuses.
             linux.join_namespace(self._own_namespace, linux.CLONE_NEWPID)
-        return pid
+        return Forked(pid, _OWN_PID, first)
 
-    def fork_guest(self, *, beside_driver: bool) -> tuple[int, int]:
-        """See `Place.fork_guest`.
+    def end(self, ended: Forked, living: Forked | None) -> float:  # noqa: ARG002
+        """See `Place.end`."""
+        assert ended.first is not None
+        os.kill(ended.first, signal.SIGKILL)
+        _, _, usage = os.wait4(ended.first, 0)  # returns when the namespace is empty
+        return usage.ru_utime + usage.ru_stime
 
-        Beside a driver, which may share its uid, a guest gets a pid namespace of its own: it cannot name the driver,
-        and so not signal it, and what it leaves behind ends with it.
-        """
-        if not beside_driver:
-            pid = os.fork()
-            return pid, pid
-        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            linux.unshare(linux.CLONE_NEWPID)
-            pid = os.fork()
-            if pid != 0:
-                linux.join_namespace(own, linux.CLONE_NEWPID)
-            return pid, 1
-        finally:
-            os.close(own)
+    def leave_zygote(self) -> None:
+        """See `Place.leave_zygote`; here it ends with the warden, which is process 1."""
 
-    def enter(self) -> None:
+    def enter(self, role: Role, limits: dict[str, float]) -> None:
         """See `Place.enter`."""
         linux.unshare(linux.CLONE_NEWNS)
         linux.mount("proc", "/proc", "proc", _PROC_FLAGS)
+        if role == "guest":
+            options = f"size={int(limits['file_bytes'])},{self._work_options}"
+            linux.mount("work", WORK_FOLDER, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
 
     def uid_of(self, role: Role) -> int | None:
         """See `Place.uid_of`."""
@@ -92,41 +111,8 @@ class NamespacedPlace(Place):
         """See `Place.others_of_uid`."""
         return _OTHERS_OF_UID if self._base_uid is None else 0
 
-    def make_work_folder(self, limits: dict[str, float]) -> None:
-        """See `Place.make_work_folder`."""
-        owner = f"uid={os.getuid()},gid={os.getgid()}" if self._base_uid is None else f"uid={GUEST_UID},gid={GUEST_UID}"
-        options = f"size={int(limits['file_bytes'])},nr_inodes={FILES_PER_CASE},mode=0700,{owner}"
-        linux.mount("work", WORK_FOLDER, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
-
-    def remove_work_folder(self) -> None:
-        """See `Place.remove_work_folder`."""
-        linux.unmount(WORK_FOLDER)
-
-    def is_overfull(self, limits: dict[str, float], *, at_end: bool) -> bool:  # noqa: ARG002
-        """See `Place.is_overfull`; here the file system itself has the bounds."""
-        return False
-
     def fence(self, role: Role) -> None:
         """See `Place.fence`; here nothing is in sight that would have to be fenced off."""
-
-    def processes(self, besides: int | None) -> list[int]:
-        """See `Place.processes`."""
-        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, besides)]
-
-    def end_heirs(self, driver: int) -> None:
-        """See `Place.end_heirs`; here they have ended with the first process of their namespace."""
-
-    def end_processes(self) -> float:
-        """See `Place.end_processes`."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
-        cpu_seconds = 0.0
-        while True:
-            try:
-                _, _, usage = os.wait4(-1, 0)
-            except ChildProcessError:
-                return cpu_seconds
-            cpu_seconds += usage.ru_utime + usage.ru_stime
 
 
 def _leave_root(base_uid: int) -> None:
@@ -160,7 +146,7 @@ def _leave_root(base_uid: int) -> None:
 
 
 def _enter_user_namespace() -> None:
-    """Enter a user namespace in which this process's uid is the guests', and has the powers that a warden needs."""
+    """Enter a user namespace in which this process's uid is the guests', and has the powers that are needed."""
     uid, gid = os.getuid(), os.getgid()
     linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{GUEST_UID} {uid} 1"), ("gid_map", f"{GUEST_UID} {gid} 1")):
@@ -171,7 +157,7 @@ def _enter_user_namespace() -> None:
 def _become_first_process() -> None:
     """Go on as process 1 of a pid namespace that belongs to the user namespace; what started it only waits.
 
-    Only so may this process return to its own pid namespace after each warden.
+    Only so may the zygote return to its own pid namespace after each fork.
     """
     linux.unshare(linux.CLONE_NEWPID)
     pid = os.fork()

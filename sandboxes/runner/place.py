@@ -4,7 +4,8 @@ There are two kinds: `namespaced`, where the kernel lets us make namespaces, and
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from collections.abc import Set
+from typing import Any, Literal, NamedTuple
 
 from sandboxes.runner.seccomp import Duties
 
@@ -17,13 +18,25 @@ DEVICES = ("null", "full", "random", "urandom")  # not zero: mapping it is share
 """What of the system jobs see, beside the interpreter."""
 
 
+class Forked(NamedTuple):
+    """A case's process, as its zygote knows it; `pid` is 0 in the process itself."""
+
+    pid: int
+    own_pid: int
+    """Its process id as it sees it itself."""
+    first: int | None = None
+    """Process 1 of the process's pid namespace, when it has one of its own."""
+
+
 class Place(ABC):
-    """A kind of place. One object goes through zygote, warden and child, which are forks of each other."""
+    """A kind of place. One object goes through warden, zygote and child, which are forks of each other."""
 
     work_folder: str
     """Where a case's work folder is, while there is one."""
     duties: Duties
     """What is left to the system-call filters."""
+
+    # Called in the process that becomes the warden and starts the zygote.
 
     @abstractmethod
     def arrive(self) -> None:
@@ -31,23 +44,61 @@ class Place(ABC):
 
     @abstractmethod
     def settle(self) -> None:
-        """Take the zygote, with all that it has loaded, to where the wardens will be forked."""
+        """Take this process, with all that it has loaded, to where jobs will run."""
 
     @abstractmethod
     def leave(self) -> None:
-        """Leave nothing behind; called at the zygote's end, however it comes about."""
+        """Leave nothing behind; called at the end, however it comes about."""
+
+    # Called in the warden.
 
     @abstractmethod
-    def fork(self) -> int:
-        """Fork a warden, and return as `os.fork` does."""
+    def make_work_folder(self) -> None:
+        """Make a case's empty work folder, which belongs to the guest, unless the guest makes it itself (`enter`)."""
 
     @abstractmethod
-    def fork_guest(self, *, beside_driver: bool) -> tuple[int, int]:
-        """Fork a guest; return its process id, and the one by which it knows itself. Both are 0 in the guest."""
+    def remove_work_folder(self) -> None:
+        """Remove it with all that is in it, when the case's processes have ended."""
 
     @abstractmethod
-    def enter(self) -> None:
-        """Called in a warden before its job: part it from the other processes."""
+    def is_overfull(self, limits: dict[str, float], *, at_end: bool) -> bool:
+        """Whether the case wrote more than it may, where nothing hindered it; `at_end`: measure in any case."""
+
+    @abstractmethod
+    def processes(self, zygote: int, besides: Set[int]) -> list[int]:
+        """Return the processes below the zygote but for some, which are the driver and what only keeps namespaces."""
+
+    # Called in the zygote.
+
+    @abstractmethod
+    def become_zygote(self) -> None:
+        """Called once, before the first `fork`."""
+
+    @abstractmethod
+    def fork(self, role: Role) -> Forked:
+        """Fork a case's process, apart from every other."""
+
+    @abstractmethod
+    def end(self, ended: Forked, living: Forked | None) -> float:
+        """End what a process that was collected has left, wait until it is gone, and return its CPU time in seconds.
+
+        Args:
+            ended: the process.
+            living: the case's other process, if it is still there; it stays.
+
+        Raises:
+            OSError: it would not end.
+        """
+
+    @abstractmethod
+    def leave_zygote(self) -> None:
+        """Called at the zygote's end: end what it has forked."""
+
+    # Called in a case's process.
+
+    @abstractmethod
+    def enter(self, role: Role, limits: dict[str, float]) -> None:
+        """Part this process from the others."""
 
     @abstractmethod
     def uid_of(self, role: Role) -> int | None:
@@ -58,40 +109,12 @@ class Place(ABC):
         """Return how many processes to allow a guest's uid beside the guest's own."""
 
     @abstractmethod
-    def make_work_folder(self, limits: dict[str, float]) -> None:
-        """Make a case's empty work folder, which belongs to the guest."""
-
-    @abstractmethod
-    def remove_work_folder(self) -> None:
-        """Remove it with all that is in it."""
-
-    @abstractmethod
-    def is_overfull(self, limits: dict[str, float], *, at_end: bool) -> bool:
-        """Whether the case wrote more than it may, where nothing hindered it; `at_end`: measure in any case."""
-
-    @abstractmethod
     def fence(self, role: Role) -> None:
-        """Called in a case's process before it changes its uid: take from it what it will not need."""
-
-    @abstractmethod
-    def processes(self, besides: int | None) -> list[int]:
-        """Return the processes of the case but for one (its driver)."""
-
-    @abstractmethod
-    def end_heirs(self, driver: int) -> None:
-        """Called when a guest has ended before its driver: end what it leaves behind."""
-
-    @abstractmethod
-    def end_processes(self) -> float:
-        """End every process of the case, wait until they are gone, and return their CPU time in seconds.
-
-        Raises:
-            OSError: they would not end.
-        """
+        """Called before the uid is changed: take from this process what it will not need."""
 
 
 def place_for(options: Any) -> Place:
-    """Return the place that the zygote's arguments ask for."""
+    """Return the place that the program's arguments ask for."""
     if options.bare is not None:
         from sandboxes.runner.bare import BarePlace  # noqa: PLC0415 - only one of the two is ever loaded
 

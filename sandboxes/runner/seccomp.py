@@ -1,7 +1,8 @@
 """The system-call filters of a sandbox, as BPF programs made by hand (seccomp(2), linux/filter.h).
 
-There are two. The first, long one is installed once in the zygote, and all its children inherit it. The last, short one
-is installed in each case's process and refuses what the warden still needs. Installing costs with the filter's length.
+There are two. The first, long one is installed once, and warden, zygote and all their children inherit it. The last,
+short one is installed in each case's process and refuses what the warden and the zygote still need. Installing costs
+with the filter's length.
 
 System calls up to the newest that is listed are allowed but for those refused by name; any newer one answers ENOSYS, as
 on an older kernel. A call made for another architecture ends the process.
@@ -32,13 +33,15 @@ _ERRNO = 0x0005_0000
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 
 _NEW_NAMESPACES = 0x7E02_0000  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}
+_OWN_PARENT = 0x8000  # CLONE_PARENT: the zygote would have to collect a child that it never forked
 _X32_BIT = 0x4000_0000
 _SHARED_ANONYMOUS = 0x21  # MAP_SHARED | MAP_ANONYMOUS
 _BUFFER_OPTIONS = (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF and their FORCE forms
 _SOCKET_TYPE = 0xF  # the rest of the argument is SOCK_NONBLOCK and SOCK_CLOEXEC
 
 _NEEDED_BY_NAMESPACES = {"mount", "umount2", "unshare", "setns"}
-_NEEDED_FOR_STDIN = {"memfd_create"}
+_NEEDED_BY_WARDEN = {"memfd_create", "sendmsg"}
+"""For what a case's process is given: files in memory, handed on to the zygote."""
 _LANDLOCK = {"landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"}
 _OF_SOCKETS = {"connect", "bind", "listen"}
 _OF_ATTRIBUTES = {"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"}
@@ -55,7 +58,7 @@ class Duties(NamedTuple):
     """What the filters must do because nothing else does it; by default namespaces and uids part processes."""
 
     no_namespaces: bool = False
-    """Keep every socket from a job, since the network is the host's; the warden makes no namespaces, but Landlock's."""
+    """Keep every socket from a job, since the network is the host's; no namespaces are made, but Landlock's."""
     one_uid: bool = False
     """Guest, driver, warden and worker have one uid: keep from a job what its uid may do to their files (Landlock lets
     modes, times and attributes be changed), to their priority, and through file owners and leases to their course."""
@@ -106,13 +109,13 @@ def _head(architecture: int) -> list[bytes]:
 
 
 def first_program(machine: str, duties: Duties) -> bytes:
-    """Return the zygote's program for a machine as `os.uname().machine` names it.
+    """Return the sandbox's program for a machine as `os.uname().machine` names it.
 
     Raises:
         OSError: there is no table for that machine.
     """
     target = table(machine)
-    needed = _NEEDED_FOR_STDIN | (set() if duties.no_namespaces else _NEEDED_BY_NAMESPACES)
+    needed = _NEEDED_BY_WARDEN | (set() if duties.no_namespaces else _NEEDED_BY_NAMESPACES)
     program = [
         *_head(target.architecture),
         _instruction(_IF_AT_LEAST, 0, 1, _X32_BIT),
@@ -121,7 +124,12 @@ def first_program(machine: str, duties: Duties) -> bytes:
         *_answer(target, {"clone3"}, errno.ENOSYS),
         *_if_call(
             target.named["clone"],
-            [_argument(0), _instruction(_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _refusal(errno.EPERM), _ALLOWED],
+            [
+                _argument(0),
+                _instruction(_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES | _OWN_PARENT),
+                _refusal(errno.EPERM),
+                _ALLOWED,
+            ],
         ),
         *(_no_sockets(target) if duties.no_namespaces else _only_unix_sockets(target)),
         # Its own bounds a process may lower; those of the warden and the driver, which may share its uid, it may not.
@@ -181,7 +189,7 @@ def _no_sockets(target: Table) -> list[bytes]:
 def last_program(machine: str, duties: Duties, pid: int) -> bytes:
     """Return the program of a case's process `pid`, on top of the zygote's; raises like `first_program`."""
     target = table(machine)
-    refused = _NEEDED_FOR_STDIN | (_LANDLOCK if duties.no_namespaces else _NEEDED_BY_NAMESPACES)
+    refused = _NEEDED_BY_WARDEN | (_LANDLOCK if duties.no_namespaces else _NEEDED_BY_NAMESPACES)
     program = [*_head(target.architecture), *_answer(target, refused, errno.EPERM), *_no_ignored_children(target)]
     if duties.one_uid:
         program += _powers_of_a_uid(target)
@@ -248,7 +256,7 @@ class SystemCallFilters:
         self._last = _Ready(last_program(machine, duties, pid=0))
 
     def install_first(self) -> None:
-        """Filter the zygote's system calls, and those of all its children, from now on.
+        """Filter this process's system calls, and those of all its children, from now on.
 
         Raises:
             OSError: the kernel refused it.
@@ -256,7 +264,7 @@ class SystemCallFilters:
         self._first.install()
 
     def install_last(self) -> None:
-        """Take from a case's process the calls that only a warden needs; raises like `install_first`."""
+        """Take from a case's process the calls that only warden and zygote need; raises like `install_first`."""
         if self._duties.signals:
             _Ready(last_program(self._machine, self._duties, os.getpid())).install()
         else:

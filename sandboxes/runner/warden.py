@@ -1,186 +1,201 @@
-"""The warden: one for each job. It starts the job's cases, one by one, watches their bounds, and ends what they leave.
+"""The warden: takes one job after the other from the host, has its cases forked, and watches their bounds.
 
-It alone holds the channel to the host. A case's processes have other uids, or cannot look into it (it is undumpable),
-and cannot signal it (by their uid, by Landlock, or since process 1 of a namespace ignores what it did not ask for).
+It alone holds the channel to the host. No case's process descends from it, so that none inherits what it knows; none
+can look into it (it is undumpable), nor signal it (they see no process of it, or by their uid or Landlock may not).
 """
 
 import contextlib
-import fcntl
+import gc
 import os
-import signal
 import socket
 import time
-from collections.abc import Callable
 from typing import Any
 
-from sandboxes.runner import linux
-from sandboxes.runner.child import Descriptors, run_child
-from sandboxes.runner.frames import DescriptorEnd, receive, send, to_bytes
-from sandboxes.runner.place import Place, Role
-from sandboxes.runner.seccomp import SystemCallFilters
-from sandboxes.runner.watch import HostGone, Watch, Watched
+from sandboxes.runner import frames
+from sandboxes.runner.brief import memory_file, write_brief
+from sandboxes.runner.frames import DescriptorEnd
+from sandboxes.runner.place import Forked, Place, Role
+from sandboxes.runner.watch import Connections, HostGone, Watch, Watched, ZygoteGone
+from sandboxes.runner.zygote import Line
 
 _OUTPUTS_PER_JOB = 64
-HOST_CLOSED = 3
-"""Exit code that says the host is gone."""
 
 
 class SetUpError(Exception):
     """A case's process could not be set up: the sandbox's fault, never the completion's."""
 
 
-def run_job(host: DescriptorEnd, system_calls: SystemCallFilters, place: Place) -> int:
-    """Part from the other processes, wait for a job, run it, answer, and return this process's exit code."""
-    linux.die_with_parent(signal.SIGKILL)
-    linux.set_undumpable()
-    place.enter()
-    job = receive(host.read)
-    if job is None:
-        return HOST_CLOSED
-    output_left = int(job["limits"]["output_bytes"]) * _OUTPUTS_PER_JOB
-    try:
-        for case in job["cases"]:
-            outcome = Case(host, job, case, system_calls, place).run(output_left)
-            send(host.write, {"outcome": outcome})  # one by one, so that little is ever held here
-            output_left -= (len(outcome["stdout"]) + len(outcome["stderr"])) * 3 // 4  # it is in base64
-            if job["stop_after_failure"] and (outcome["exit_code"] != 0 or outcome["limit"]):
-                break
-    except HostGone:
-        return HOST_CLOSED
-    except (SetUpError, OSError) as error:
-        send(host.write, {"fault": f"{type(error).__name__}: {error}"})
-        return 1
-    send(host.write, {"done": True})
-    return 0
+class Warden:
+    """Serves one host, by way of one zygote."""
 
-
-class Case:
-    """One case: its work folder, its guest process, and its driver when it has one."""
-
-    def __init__(
-        self,
-        host: DescriptorEnd,
-        job: dict[str, Any],
-        case: dict[str, Any],
-        system_calls: SystemCallFilters,
-        place: Place,
-    ) -> None:
+    def __init__(self, host: DescriptorEnd, line: Line, zygote: int, place: Place) -> None:
         self._host = host
-        self._job = job
-        self._case = case
-        self._limits: dict[str, float] = job["limits"]
-        self._system_calls = system_calls
+        self._line = line
+        self._zygote = zygote
         self._place = place
 
-    def run(self, output_left: int) -> dict[str, Any]:
-        """Run the case to its end, leave no process and no file, and return its outcome."""
-        self._make_work_folder()
-        heirs_cpu_seconds = 0.0
-        try:
-            watch = self._run(output_left)
-        finally:
-            heirs_cpu_seconds = self._place.end_processes()
-            self._place.remove_work_folder()
-        return watch.outcome(heirs_cpu_seconds, wants_result=self._job["wants_result"])
+    def serve(self) -> int:
+        """Run the host's jobs until it goes or something is in doubt, and return this process's exit code."""
+        gc.freeze()
+        while (job := frames.receive(self._host.read)) is not None:
+            try:
+                self._run_job(job)
+                frames.send(self._host.write, {"done": True})
+            except HostGone:
+                return 0
+            except (SetUpError, ZygoteGone, OSError) as error:
+                with contextlib.suppress(OSError):
+                    frames.send(self._host.write, {"fault": f"{type(error).__name__}: {error}"})
+                return 1
+        return 0
 
-    def _run(self, output_left: int) -> Watch:
-        limits = {**self._limits, "output_bytes": max(0, min(self._limits["output_bytes"], output_left))}
-        watch = Watch(limits, time.monotonic(), self._host.incoming, self._place)
-        driver = self._job["driver"]
+    def _run_job(self, job: dict[str, Any]) -> None:
+        output_left = int(job["limits"]["output_bytes"]) * _OUTPUTS_PER_JOB
         with contextlib.ExitStack() as open_until_end:
-            guest_end = driver_end = None
-            if driver is not None:
-                guest_end, driver_end = (open_until_end.enter_context(end) for end in socket.socketpair())
-                watch.driver = self._start(open_until_end, driver, self._read_secret, "driver", driver_end)
-                driver_end.close()
-            watch.guest = self._start(open_until_end, self._job["guest"], self._read_open, "guest", guest_end)
-            watch.guest_end = guest_end
+            briefs = _Briefs(job, self._read_secret() if job["driver"] is not None else None, open_until_end)
+            for case in job["cases"]:
+                outcome = self._run_case(job, case, briefs, output_left)
+                frames.send(self._host.write, {"outcome": outcome})  # one by one, so that little is ever held here
+                output_left -= (len(outcome["stdout"]) + len(outcome["stderr"])) * 3 // 4  # it is in base64
+                if job["stop_after_failure"] and (outcome["exit_code"] != 0 or outcome["limit"]):
+                    break
+
+    def _read_secret(self) -> bytes:
+        """Return the driver's argument, which comes in a frame of its own."""
+        secret = frames.receive_unread(self._host.read)
+        if secret is None:
+            raise HostGone
+        return secret
+
+    def _run_case(
+        self, job: dict[str, Any], case: dict[str, Any], briefs: "_Briefs", output_left: int
+    ) -> dict[str, Any]:
+        limits = {**job["limits"], "output_bytes": max(0, min(job["limits"]["output_bytes"], output_left))}
+        self._place.make_work_folder()
+        with contextlib.ExitStack() as open_until_end:
+            watch = self._start(job, case, briefs, limits, open_until_end)
             watch.run()
-        return watch
-
-    def _read_open(self) -> Any:
-        return self._case["argument"]
-
-    def _read_secret(self) -> Any:
-        """Read the driver's argument from the host; called in the driver's own process."""
-        return receive(self._host.read)
+        self._place.remove_work_folder()
+        return watch.outcome(wants_result=job["wants_result"])
 
     def _start(
         self,
+        job: dict[str, Any],
+        case: dict[str, Any],
+        briefs: "_Briefs",
+        limits: dict[str, float],
         open_until_end: contextlib.ExitStack,
-        function: str,
-        read_argument: Callable[[], Any],
-        role: Role,
-        channel: socket.socket | None,
-    ) -> Watched:
-        pipes = {name: os.pipe() for name in ("stdout", "stderr", "result", "fault")}
-        stdin = _input_file(to_bytes(self._case["stdin"]) if role == "guest" else b"")
-        uid = self._place.uid_of(role)
-        if uid is not None:
-            for name in ("stdout", "stderr"):  # so that the child may open /dev/stdout
-                os.fchown(pipes[name][1], uid, uid)
-        if role == "guest":
-            pid, own_pid = self._place.fork_guest(beside_driver=channel is not None)
+    ) -> Watch:
+        started = time.monotonic()
+        stdin = frames.to_bytes(case["stdin"])
+        guest = _Equipment("guest", job["guest"], self._place)
+        if job["driver"] is None:
+            equipment = [guest]
+            shared = None
+            guest.give(stdin, briefs.guests(case["argument"]), None)
         else:
-            pid = own_pid = os.fork()
-        if pid == 0:
-            run_child(
-                function,
-                read_argument,
-                Descriptors(
-                    stdin=stdin,
-                    **{name: write_end for name, (_, write_end) in pipes.items()},
-                    channel=channel.fileno() if channel else None,
-                ),
-                self._limits,
-                place=self._place,
-                role=role,
-                system_calls=self._system_calls,
-            )
-        os.close(stdin)
-        for read_end, write_end in pipes.values():
-            os.close(write_end)
-            open_until_end.callback(os.close, read_end)
-            os.set_blocking(read_end, read_end == pipes["fault"][0])  # a guest may take its own output back
-        # The child closes its end once it is set up, so this wait is short.
-        fault = os.read(pipes["fault"][0], 1000)
-        if fault:
-            raise SetUpError(fault.decode(errors="replace"))
-        return Watched(pid, own_pid, stdout=pipes["stdout"][0], stderr=pipes["stderr"][0], result=pipes["result"][0])
+            driver = _Equipment("driver", job["driver"], self._place)
+            equipment = [driver, guest]
+            shared, drivers_end = socket.socketpair()
+            open_until_end.enter_context(shared)
+            driver.give(b"", briefs.drivers(), drivers_end.fileno())
+            guest.give(stdin, briefs.guests(case["argument"]), shared.fileno())
+        parts = [
+            {"role": part.role, "function": part.function, "has_channel": len(equipment) > 1} for part in equipment
+        ]
+        given = [descriptor for part in equipment for descriptor in part.given]
+        self._line.tell({"parts": parts, "limits": limits}, given)
+        for part in equipment:
+            part.close_given()
+            part.keep_until_end(open_until_end)
+        if job["driver"] is not None:
+            drivers_end.close()
+        forked, pidfds = self._hear_of_forks()
+        watch = Watch(limits, started, self._place, Connections(self._host.incoming, self._line, self._zygote))
+        for part, process, pidfd in zip(equipment, forked, pidfds, strict=True):
+            open_until_end.callback(os.close, pidfd)
+            fault = part.await_set_up()
+            if fault:
+                raise SetUpError(fault)
+            watch.add(part.role, Watched(process, pidfd, part.stdout, part.stderr, part.result))
+        watch.guest_end = shared
+        return watch
 
-    def _make_work_folder(self) -> None:
-        self._place.make_work_folder(self._limits)
-        for path, content in self._job["files"].items():
-            self._write_file(path, to_bytes(content))
-
-    def _write_file(self, path: str, content: bytes) -> None:
-        folder = self._place.work_folder
-        *parents, name = path.split("/")
-        for parent in parents:
-            folder = f"{folder}/{parent}"
-            if not os.path.isdir(folder):
-                os.mkdir(folder)
-                self._give(folder)
-        with open(f"{folder}/{name}", "wb") as file:
-            file.write(content)
-        self._give(f"{folder}/{name}")
-
-    def _give(self, path: str) -> None:
-        owner = self._place.uid_of("guest")
-        if owner is not None:
-            os.chown(path, owner, owner)
+    def _hear_of_forks(self) -> tuple[list[Forked], list[int]]:
+        heard = self._line.hear()
+        if heard is None:
+            raise ZygoteGone("the zygote ended")
+        answer, pidfds = heard
+        if isinstance(answer, dict):
+            raise SetUpError(answer["fault"])
+        return [Forked(*process) for process in answer], pidfds
 
 
-def _input_file(stdin: bytes) -> int:
-    """Return a descriptor from which a child reads its standard input, and which nobody can change any more."""
-    if not stdin:
-        return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    file = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    view = memoryview(stdin)
-    while view:
-        view = view[os.write(file, view) :]
-    os.lseek(file, 0, os.SEEK_SET)
-    fcntl.fcntl(
-        file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
-    )
-    return file
+class _Briefs:
+    """The briefs of a job; cases with the same argument share one."""
+
+    def __init__(self, job: dict[str, Any], secret: bytes | None, open_until_end: contextlib.ExitStack) -> None:
+        self._files = {path: frames.to_bytes(content) for path, content in job["files"].items()}
+        self._secret = secret
+        self._open_until_end = open_until_end
+        self._last: tuple[str, int] | None = None
+
+    def guests(self, argument: str) -> int:
+        """Return the brief of a guest with this argument, in JSON."""
+        if self._last is None or self._last[0] != argument:
+            brief = write_brief(argument.encode("utf-8", "surrogatepass"), self._files)
+            self._open_until_end.callback(os.close, brief)
+            self._last = argument, brief
+        return self._last[1]
+
+    def drivers(self) -> int:
+        """Return the driver's brief."""
+        assert self._secret is not None
+        brief = write_brief(self._secret, {})
+        self._open_until_end.callback(os.close, brief)
+        return brief
+
+
+class _Equipment:
+    """What a case's process is given, and the warden's ends of it."""
+
+    def __init__(self, role: Role, function: str, place: Place) -> None:
+        self.role: Role = role
+        self.function = function
+        self.stdout, stdout = os.pipe()
+        self.stderr, stderr = os.pipe()
+        self.result, result = os.pipe()
+        self._fault, fault = os.pipe()
+        self._written = [stdout, stderr, result, fault]
+        self._stdin = -1
+        self.given: list[int] = []
+        """In the order of `sandboxes.runner.child.Given`."""
+        for descriptor in (self.stdout, self.stderr, self.result):
+            os.set_blocking(descriptor, False)  # a guest may take its own output back
+        uid = place.uid_of(role)
+        if uid is not None:
+            for descriptor in (stdout, stderr):  # so that the child may open /dev/stdout
+                os.fchown(descriptor, uid, uid)
+
+    def give(self, stdin: bytes, brief: int, channel: int | None) -> None:
+        """Choose the rest of what is given."""
+        self._stdin = memory_file(stdin) if stdin else os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        stdout, stderr, result, fault = self._written
+        self.given = [self._stdin, stdout, stderr, result, fault if channel is None else channel, fault, brief]
+
+    def close_given(self) -> None:
+        """Close what was handed on and is of no use here."""
+        for descriptor in (self._stdin, *self._written):
+            os.close(descriptor)
+
+    def keep_until_end(self, open_until_end: contextlib.ExitStack) -> None:
+        """Close this side's ends at the case's end."""
+        for descriptor in (self.stdout, self.stderr, self.result, self._fault):
+            open_until_end.callback(os.close, descriptor)
+
+    def await_set_up(self) -> str:
+        """Wait until the process is set up, and return what went wrong, if anything did.
+
+        The process closes its end once it is set up, so this wait is short.
+        """
+        return os.read(self._fault, 1000).decode(errors="replace")

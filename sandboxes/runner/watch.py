@@ -1,16 +1,18 @@
 """Watching a case's processes: output is bounded as it comes, CPU time decides a timeout, wall time is the backstop."""
 
+import contextlib
 import json
 import os
 import select
 import signal
 import socket
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from sandboxes.runner import linux
 from sandboxes.runner.frames import from_bytes
-from sandboxes.runner.place import Place
+from sandboxes.runner.place import Forked, Place, Role
+from sandboxes.runner.zygote import Line
 
 _FIRST_LOOK_SECONDS = 0.03  # a case shorter than this is judged by what wait4 says at its end
 _LOOK_EVERY_SECONDS = 0.02
@@ -30,13 +32,29 @@ class HostGone(Exception):
     """The host closed its end in the middle of a job: whatever is still running, nobody waits for it."""
 
 
+class ZygoteGone(Exception):
+    """The zygote ended in the middle of a case."""
+
+
+class Connections(NamedTuple):
+    """What a warden has to do with."""
+
+    host: int
+    """Descriptor of the channel."""
+    line: Line
+    """To the zygote."""
+    zygote: int
+    """The zygote's process id."""
+
+
 class Watched:
     """A process of the case, what it wrote so far and how it ended."""
 
-    def __init__(self, pid: int, own_pid: int, *, stdout: int, stderr: int, result: int) -> None:
-        self.pid = pid
-        self._own_pid = own_pid
-        self.pidfd = os.pidfd_open(pid)
+    def __init__(self, forked: Forked, pidfd: int, stdout: int, stderr: int, result: int) -> None:
+        self.pid = forked.pid
+        self.first = forked.first
+        self._own_pid = forked.own_pid
+        self._pidfd = pidfd
         self.output = {stdout: bytearray(), stderr: bytearray(), result: bytearray()}
         self.stdout, self.stderr, self.result = stdout, stderr, result
         self.limit: str | None = None
@@ -44,12 +62,10 @@ class Watched:
         self.cpu_seconds = 0.0
         self.peak_memory_bytes = 0
 
-    def wait(self) -> None:
-        """Collect the process, which has ended."""
-        _, self.status, usage = os.wait4(self.pid, 0)
-        os.close(self.pidfd)
-        self.cpu_seconds = usage.ru_utime + usage.ru_stime
-        self.peak_memory_bytes = usage.ru_maxrss * 1024
+    def kill(self) -> None:
+        """End the process, unless it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def note(self) -> dict[str, Any]:
         """Return what the process said of its function's end; empty when it did not, or not in a readable way.
@@ -71,9 +87,9 @@ class Watched:
 class Watch:
     """Runs the event loop of one case."""
 
-    def __init__(self, limits: dict[str, float], started: float, host: int, place: Place) -> None:
+    def __init__(self, limits: dict[str, float], started: float, place: Place, connections: "Connections") -> None:
         self._limits = limits
-        self._host = host
+        self._host, self._line, self._zygote = connections
         self._place = place
         self._started = started
         self.guest: Watched
@@ -81,45 +97,54 @@ class Watch:
         self.guest_end: socket.socket | None = None
         self._poll = select.poll()
         self._owner: dict[int, Watched] = {}
+        self._alive: list[Watched] = []
         self._next_look = started + _FIRST_LOOK_SECONDS
         self._wall_deadline = started + limits["wall_seconds"]
         self._looks_over_memory = 0
         self._is_overfull = False
         self._tree_cpu_seconds = 0.0
+        self._heirs_cpu_seconds = 0.0
         self._peak_memory_bytes = 0
-        self._inherited = _usage(os.getpid())[1]
+        self._inherited = _usage(self._zygote)[1]
+
+    def add(self, role: Role, watched: Watched) -> None:
+        """Watch a process, too."""
+        if role == "guest":
+            self.guest = watched
+        else:
+            self.driver = watched
+        self._alive.append(watched)
+        for descriptor in watched.output:
+            self._poll.register(descriptor, select.POLLIN)
+            self._owner[descriptor] = watched
 
     def run(self) -> None:
         """Watch until every process of the case has ended, by itself or by a bound.
 
         Raises:
             HostGone: the host did not wait for it.
+            ZygoteGone: the zygote did not.
         """
-        alive = [self.guest] + ([self.driver] if self.driver else [])
-        self._poll.register(self._host, 0)  # only its end is of interest: what it sends is for the driver
-        for watched in alive:
-            for descriptor in (watched.pidfd, *watched.output):
-                self._poll.register(descriptor, select.POLLIN)
-                self._owner[descriptor] = watched
-        while alive:
-            for descriptor, _ in self._poll.poll(self._timeout_ms(alive)):
+        line = self._line.fileno()
+        self._poll.register(self._host, 0)  # only its end is of interest
+        self._poll.register(line, select.POLLIN)
+        while self._alive:
+            for descriptor, _ in self._poll.poll(self._timeout_ms()):
                 if descriptor == self._host:
                     raise HostGone
+                if descriptor == line:
+                    self._hear_of_end()
+                    continue
                 watched = self._owner[descriptor]
-                if watched.status is not None:
-                    continue  # drained and unregistered earlier in this round
-                if descriptor == watched.pidfd:
-                    self._end(watched)
-                    alive.remove(watched)
-                else:
+                if watched.status is None:  # else drained and unregistered earlier in this round
                     self._read(watched, descriptor)
-            self._check(alive)
+            self._check()
 
-    def outcome(self, heirs_cpu_seconds: float, *, wants_result: bool) -> dict[str, Any]:
+    def outcome(self, *, wants_result: bool) -> dict[str, Any]:
         """Return the case's outcome as the host reads it."""
         guest, driver = self.guest, self.driver
         assert guest.status is not None
-        guest.cpu_seconds = max(guest.cpu_seconds + heirs_cpu_seconds, self._tree_cpu_seconds)
+        guest.cpu_seconds = max(guest.cpu_seconds + self._heirs_cpu_seconds, self._tree_cpu_seconds)
         note = guest.note()
         claimed = note.get("limit")
         limit = guest.limit or (claimed if claimed in _CLAIMED_LIMITS else None) or self._limit_of_status(guest)
@@ -141,7 +166,7 @@ class Watch:
         }
 
     def _own_peak(self, guest: Watched) -> int:
-        """Return the guest's peak memory without what it shared with the warden from the start."""
+        """Return the guest's peak memory without what it shared with the zygote from the start."""
         return max(0, guest.peak_memory_bytes - self._inherited)
 
     def _driver_failure(self, driver: Watched | None, said: dict[str, Any]) -> str | None:
@@ -161,13 +186,13 @@ class Watch:
             return "file_size"
         return _SIGNAL_LIMITS.get(os.WTERMSIG(guest.status)) if os.WIFSIGNALED(guest.status) else None
 
-    def _timeout_ms(self, alive: list[Watched]) -> float:
+    def _timeout_ms(self) -> float:
         """Return how long the loop may sleep, so that no bound is overrun by more than a few milliseconds."""
         now = time.monotonic()
         if self._next_look <= now:
             self._next_look = now + _LOOK_EVERY_SECONDS
         until = min(self._next_look, self._wall_deadline)
-        return max(0.0, until - now) * 1000 + 1 if alive else 0
+        return max(0.0, until - now) * 1000 + 1
 
     def _read(self, watched: Watched, descriptor: int) -> None:
         try:
@@ -192,28 +217,28 @@ class Watch:
             return _NOTE_BYTES_BESIDE_DRIVER  # the result is the driver's
         return int(self._limits["result_bytes"])
 
-    def _check(self, alive: list[Watched]) -> None:
+    def _check(self) -> None:
         now = time.monotonic()
-        if now >= self._wall_deadline and not self._kept_waiting(alive, now):
-            for watched in alive:
+        if now >= self._wall_deadline and not self._kept_waiting(now):
+            for watched in self._alive:
                 self._stop(watched, "wall_timeout")
-        elif now >= self._next_look and alive:
-            self._look(alive)
+        elif now >= self._next_look and self._alive:
+            self._look()
 
-    def _kept_waiting(self, alive: list[Watched], now: float) -> bool:
+    def _kept_waiting(self, now: float) -> bool:
         """Move the deadline by the time that the machine's load kept the case off the CPUs; whether that is later."""
-        waited = max((_run_delay_seconds(watched.pid) for watched in alive), default=0.0)
+        waited = max((_run_delay_seconds(watched.pid) for watched in self._alive), default=0.0)
         wall = self._limits["wall_seconds"]
         self._wall_deadline = self._started + min(wall + waited, wall * WALL_STRETCH)
         return now < self._wall_deadline
 
-    def _look(self, alive: list[Watched]) -> None:
+    def _look(self) -> None:
         """Measure the processes that are there now and stop the case when together they are over a bound."""
-        if self.driver in alive and self.driver is not None:
+        if self.driver in self._alive and self.driver is not None:
             cpu, memory = _usage(self.driver.pid)
             self._stop_if_over(self.driver, cpu, memory, 1)
-        if self.guest in alive:
-            pids = self._place.processes(besides=self.driver.pid if self.driver else None)
+        if self.guest in self._alive:
+            pids = self._place.processes(self._zygote, self._not_the_guests())
             usages = [_usage(pid) for pid in pids]
             cpu = sum(u[0] for u in usages)
             memory = self._memory_of(pids, [u[1] for u in usages])
@@ -225,6 +250,10 @@ class Watch:
             self._stop_if_over(self.guest, cpu, memory, len(pids))
             if self._place.is_overfull(self._limits, at_end=False):
                 self._stop(self.guest, "file_size")
+
+    def _not_the_guests(self) -> set[int]:
+        apart = {self.guest.first, *((self.driver.pid, self.driver.first) if self.driver else ())}
+        return {pid for pid in apart if pid is not None}
 
     def _memory_of(self, pids: list[int], resident: list[int]) -> int:
         """Return the memory of processes, in bytes, what they share counted once where the kernel tells."""
@@ -246,22 +275,34 @@ class Watch:
     def _stop(self, watched: Watched, limit: str) -> None:
         if watched.limit is None and watched.status is None:
             watched.limit = limit
-            signal.pidfd_send_signal(watched.pidfd, signal.SIGKILL)
+            watched.kill()
+
+    def _hear_of_end(self) -> None:
+        """Take in what the zygote says of a process that ended."""
+        heard = self._line.hear()
+        if heard is None:
+            raise ZygoteGone("the zygote ended in the middle of a case")
+        said, _ = heard
+        watched = self.guest if said["ended"] == "guest" else self.driver
+        assert watched is not None
+        watched.status = said["status"]
+        watched.cpu_seconds = said["cpu_seconds"]
+        watched.peak_memory_bytes = said["peak_memory_bytes"]
+        self._heirs_cpu_seconds += said["heirs_cpu_seconds"]
+        self._alive.remove(watched)
+        self._end(watched)
 
     def _end(self, watched: Watched) -> None:
         """Take in the rest of what an ended process wrote, and let its partner know."""
-        watched.wait()
-        self._poll.unregister(watched.pidfd)
         for descriptor in watched.output:
             self._drain(watched, descriptor)
         if watched is self.guest:
             self._is_overfull = self._place.is_overfull(self._limits, at_end=True)
-        if watched is self.guest and self.driver is not None and self.guest_end is not None:
-            self._place.end_heirs(self.driver.pid)
-            # Descendants of the guest may still hold the socket; the driver must see its end all the same.
+        if watched is self.guest and self.guest_end is not None:
+            # The warden holds this end, too; the driver must see its close all the same.
             shut_down(self.guest_end)
         elif watched is self.driver and self.guest.status is None:
-            signal.pidfd_send_signal(self.guest.pidfd, signal.SIGKILL)
+            self.guest.kill()
 
     def _drain(self, watched: Watched, descriptor: int) -> None:
         """Read what a pipe still holds, without waiting for descendants that keep it open."""

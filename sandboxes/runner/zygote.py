@@ -1,103 +1,132 @@
-"""The zygote: started once in a sandbox, it loads what jobs need and then forks one warden after the other."""
+"""The zygote: forks a case's processes, in their namespaces, and collects them when they end.
 
-import argparse
-import gc
-import importlib
+It knows of a job no more than the names of its functions and its limits, and hands on the rest unread: whatever it
+knew, the processes of later jobs would inherit.
+"""
+
+import json
 import os
-import random
-import site
-import sys
-import traceback
+import select
+import socket
+import types
+from typing import Any, NamedTuple
 
-from sandboxes.runner import linux, probe
-from sandboxes.runner.child import bound_for_all
-from sandboxes.runner.frames import DescriptorEnd
-from sandboxes.runner.place import Place, place_for
+from sandboxes.runner.child import Given, run_child
+from sandboxes.runner.place import Forked, Place, Role
 from sandboxes.runner.seccomp import SystemCallFilters
-from sandboxes.runner.warden import run_job
 
-_USUAL_MODULES = [
-    "abc", "argparse", "array", "base64", "bisect", "calendar", "cmath", "collections", "collections.abc",
-    "contextlib", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "hashlib",
-    "heapq", "inspect", "io", "itertools", "json", "math", "numbers", "operator", "os", "pathlib", "pprint",
-    "queue", "random", "re", "statistics", "string", "struct", "sys", "textwrap", "threading", "time",
-    "traceback", "types", "typing", "unicodedata", "uuid",
-]  # fmt: skip
-
-_ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin",
-    "LANG": "C.UTF-8",
-    "PYTHONHASHSEED": "0",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-}
+_MESSAGE_BYTES = 1 << 16
+_DESCRIPTORS = 32
 
 
-def main() -> int:
-    """Prepare, then serve the host until it closes the socket; return the exit code."""
-    options = _parse_arguments()
-    place = place_for(options)
-    place.arrive()
-    try:
-        _load(options.modules, place)
-        place.settle()
-        return _serve(DescriptorEnd(options.incoming, options.outgoing), place)
-    finally:
-        place.leave()
+class Line:
+    """An end of the connection between warden and zygote: messages with descriptors."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def fileno(self) -> int:
+        """Return the connection's descriptor."""
+        return self._end.fileno()
+
+    def tell(self, message: Any, descriptors: list[int] | None = None) -> None:
+        """Send a message; OSError when the other end is gone."""
+        data = json.dumps(message, separators=(",", ":")).encode()
+        if descriptors:
+            socket.send_fds(self._end, [data], descriptors)
+        else:
+            self._end.send(data)
+
+    def hear(self) -> tuple[Any, list[int]] | None:
+        """Return the next message and its descriptors; None when the other end is gone."""
+        data, descriptors, _, _ = socket.recv_fds(self._end, _MESSAGE_BYTES, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+        return (json.loads(data), descriptors) if data else None
 
 
-def _load(modules: list[str], place: Place) -> None:
-    for name in [*_USUAL_MODULES, probe.__name__, *modules]:
-        importlib.import_module(name)
-    site.setquit()
-    os.environ.clear()
-    os.environ.update(_ENVIRONMENT, HOME=place.work_folder, TMPDIR=place.work_folder)
+class _Living(NamedTuple):
+    role: Role
+    forked: Forked
+    pidfd: int
 
 
-def _serve(host: DescriptorEnd, place: Place) -> int:
-    linux.set_undumpable()
-    linux.drop_bounding_set()
-    linux.set_no_new_privileges()
-    bound_for_all()
-    system_calls = SystemCallFilters(os.uname().machine, place.duties)
-    system_calls.install_first()
-    random.seed(0)
-    gc.collect()
-    gc.freeze()  # keep collections in children from touching, and so copying, what they share with this process
-    gc.disable()
-    while True:
-        status = _run_warden(host, system_calls, place)
-        if status != 0:
-            return os.waitstatus_to_exitcode(status) & 0xFF
+class Zygote:
+    """Serves one warden."""
 
+    def __init__(
+        self, line: Line, system_calls: SystemCallFilters, place: Place, loaded: dict[str, types.ModuleType]
+    ) -> None:
+        self._line = line
+        self._system_calls = system_calls
+        self._place = place
+        self._loaded = loaded
+        self._poll = select.poll()
 
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--incoming", type=int, required=True, help="descriptor to read jobs from")
-    parser.add_argument("--outgoing", type=int, required=True, help="descriptor to write outcomes to")
-    parser.add_argument("--base-uid", type=int, help="first of three host uids to use when started as root")
-    parser.add_argument(
-        "--in-container", action="store_true", help="make a user namespace and a root: the engine made neither"
-    )
-    parser.add_argument("--bare", help="do without namespaces; see `sandboxes.runner.bare.BarePlace.from_arguments`")
-    parser.add_argument("modules", nargs="*")
-    return parser.parse_args()
-
-
-def _run_warden(host: DescriptorEnd, system_calls: SystemCallFilters, place: Place) -> int:
-    """Fork one warden, wait for it, and return its wait status."""
-    pid = place.fork()
-    if pid == 0:
-        code = 1
+    def serve(self) -> int:
+        """Fork what the warden asks for, until it goes, and return this process's exit code."""
         try:
-            code = run_job(host, system_calls, place)
-        except BaseException:
-            traceback.print_exc()
+            self._place.become_zygote()
+            self._poll.register(self._line.fileno(), 0)  # only its end is of interest while a case runs
+            while (asked := self._line.hear()) is not None:
+                try:
+                    living = self._fork_all(*asked)
+                except OSError as error:
+                    self._line.tell({"fault": f"{type(error).__name__}: {error}"})
+                    return 1
+                if not self._await_ends(living):
+                    return 0
+            return 0
         finally:
-            sys.stderr.flush()
-            os._exit(code)
-    return os.waitpid(pid, 0)[1]
+            self._place.leave_zygote()
 
+    def _fork_all(self, asked: dict[str, Any], descriptors: list[int]) -> list[_Living]:
+        """Fork the processes of a case and tell the warden of them."""
+        living = []
+        at = 0
+        for part in asked["parts"]:
+            given = Given(*descriptors[at : at + len(Given._fields)])
+            at += len(Given._fields)
+            forked = self._place.fork(part["role"])
+            if forked.pid == 0:
+                run_child(
+                    part["function"],
+                    given,
+                    asked["limits"],
+                    place=self._place,
+                    role=part["role"],
+                    has_channel=part["has_channel"],
+                    system_calls=self._system_calls,
+                    loaded=self._loaded,
+                )
+            living.append(_Living(part["role"], forked, os.pidfd_open(forked.pid)))
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self._line.tell([process.forked for process in living], [process.pidfd for process in living])
+        return living
 
-if __name__ == "__main__":
-    sys.exit(main())
+    def _await_ends(self, living: list[_Living]) -> bool:
+        """Collect a case's processes as they end, and end what each leaves; whether the warden is still there."""
+        by_descriptor = {process.pidfd: process for process in living}
+        for descriptor in by_descriptor:
+            self._poll.register(descriptor, select.POLLIN)
+        while by_descriptor:
+            for descriptor, _ in self._poll.poll():
+                process = by_descriptor.pop(descriptor, None)
+                if process is None:
+                    return False
+                self._poll.unregister(descriptor)
+                os.close(descriptor)
+                self._collect(process, next(iter(by_descriptor.values()), None))
+        return True
+
+    def _collect(self, ended: _Living, other: _Living | None) -> None:
+        _, status, usage = os.wait4(ended.forked.pid, 0)
+        heirs_cpu_seconds = self._place.end(ended.forked, other.forked if other else None)
+        self._line.tell(
+            {
+                "ended": ended.role,
+                "status": status,
+                "cpu_seconds": usage.ru_utime + usage.ru_stime,
+                "heirs_cpu_seconds": heirs_cpu_seconds,
+                "peak_memory_bytes": usage.ru_maxrss * 1024,
+            }
+        )

@@ -110,6 +110,20 @@ def test_the_memory_scan_would_find_a_secret(sandbox: ZygoteSandbox) -> None:
     assert "SECRET-" + "0" * 32 in heard(run(sandbox, own + SCAN_OWN_MEMORY))
 
 
+def test_nothing_of_an_earlier_job_is_in_memory(sandbox: ZygoteSandbox) -> None:
+    scan = SCAN_OWN_MEMORY.replace("channel.sendall(", "print(")
+    guest = "sandboxes.runner.probe:run_source"
+    for _ in range(3):
+        secret = f"SECRET-{secrets.token_hex(16)}"
+        hidden = f"# {secret}\nimport sys\nkept = sys.stdin.read() + open('data').read()\n"
+        case = Case(argument=hidden, stdin=secret.encode())
+        assert all(outcome.ok for outcome in sandbox.run(Job(guest, cases=[case] * 2, files={"data": secret.encode()})))
+        own = scan.replace("import ctypes", f"mine = {secret!r}\nimport ctypes")
+        found, sought = (sandbox.run(Job(guest, cases=[Case(argument=source)]))[0].stdout for source in (scan, own))
+        assert found == b"b'found '\n"
+        assert secret.encode() in sought, "the scan would find it"
+
+
 def test_only_the_channel_is_a_socket(sandbox: ZygoteSandbox) -> None:
     assert heard(run(sandbox, DESCRIPTORS)) == "[]"
 

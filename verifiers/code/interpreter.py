@@ -14,7 +14,7 @@ import types
 from pathlib import Path
 
 PROGRAM_FILE = "main.py"
-_OWN_PACKAGES = ("sandboxes", "verifiers")
+_OWN_FOLDER = str(Path(__file__).parents[2])
 
 
 def read_program() -> str:
@@ -30,11 +30,8 @@ def start_program(name: str) -> types.ModuleType:
     """
     _open_streams()
     _add_site_builtins()
-    own_folder = str(Path(__file__).parents[2])
-    sys.path[:] = [str(Path.cwd()), *(entry for entry in sys.path if entry and entry != own_folder)]
+    sys.path[:] = [str(Path.cwd()), *(entry for entry in sys.path if entry and entry != _OWN_FOLDER)]
     sys.argv = [PROGRAM_FILE]
-    for known in [known for known in sys.modules if known.partition(".")[0] in _OWN_PACKAGES]:
-        del sys.modules[known]
     module = types.ModuleType(name)
     module.__file__ = str(Path(PROGRAM_FILE).absolute())
     module.__dict__["__builtins__"] = sys.modules["builtins"]

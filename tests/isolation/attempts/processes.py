@@ -35,7 +35,7 @@ escaped = state in "TZX"
 import ctypes, os, signal, threading
 libc = ctypes.CDLL(None, use_errno=True)
 x86 = os.uname().machine == "x86_64"
-parent = os.getppid()
+parent = (os.getppid() or 1)
 info = (ctypes.c_int * 32)(signal.SIGKILL, 0, -1)
 for number, arguments in (
     (62 if x86 else 129, (parent, signal.SIGSTOP)),
@@ -58,7 +58,7 @@ import ctypes, fcntl, os, signal
 reading, writing = os.pipe()
 try:
     fcntl.fcntl(reading, 10, signal.SIGKILL)
-    fcntl.fcntl(reading, fcntl.F_SETOWN, os.getppid())
+    fcntl.fcntl(reading, fcntl.F_SETOWN, (os.getppid() or 1))
     fcntl.fcntl(reading, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
 finally:
     os.write(writing, b"x")
