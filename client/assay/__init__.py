@@ -3,13 +3,17 @@
 This package is the only part of Assay that goes into a trainer's environment; it needs pydantic and httpx, no more.
 """
 
+from assay.contracts import contract_fingerprint
 from assay.reward import RewardSpec, compose_reward
 from assay.tasks import (
     AssertTests,
     CodeOptions,
     CodeTask,
+    ExpectedCall,
     FormatSpec,
     FormatTask,
+    FunctionCallOptions,
+    FunctionCallTask,
     JsonSchemaOptions,
     JsonSchemaTask,
     MathOptions,
@@ -35,9 +39,12 @@ __all__ = [
     "CodeOptions",
     "CodeTask",
     "ErrorKind",
+    "ExpectedCall",
     "Extracted",
     "FormatSpec",
     "FormatTask",
+    "FunctionCallOptions",
+    "FunctionCallTask",
     "GradeRequest",
     "GradeResponse",
     "Integrity",
@@ -59,4 +66,5 @@ __all__ = [
     "VerdictError",
     "VerifierInfo",
     "compose_reward",
+    "contract_fingerprint",
 ]

@@ -7,18 +7,22 @@ from pydantic import Field
 from assay.tasks.base import FormatSpec, ScoredTask, TagName, TaskBase
 from assay.tasks.code import AssertTests, CodeOptions, CodeTask, StdinTest, StdinTests
 from assay.tasks.format import FormatTask
+from assay.tasks.function_call import ExpectedCall, FunctionCallOptions, FunctionCallTask
 from assay.tasks.json_schema import JsonSchemaOptions, JsonSchemaTask, JsonSource
 from assay.tasks.math import MathOptions, MathSource, MathTask
 
-Task = Annotated[FormatTask | MathTask | CodeTask | JsonSchemaTask, Field(discriminator="verifier")]
+Task = Annotated[FormatTask | MathTask | CodeTask | JsonSchemaTask | FunctionCallTask, Field(discriminator="verifier")]
 """Any task; `verifier` tells which."""
 
 __all__ = [
     "AssertTests",
     "CodeOptions",
     "CodeTask",
+    "ExpectedCall",
     "FormatSpec",
     "FormatTask",
+    "FunctionCallOptions",
+    "FunctionCallTask",
     "JsonSchemaOptions",
     "JsonSchemaTask",
     "JsonSource",
