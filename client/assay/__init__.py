@@ -7,6 +7,8 @@ from assay.contracts import contract_fingerprint
 from assay.reward import RewardSpec, compose_reward
 from assay.tasks import (
     AssertTests,
+    Base64File,
+    Checker,
     CodeOptions,
     CodeTask,
     ExpectedCall,
@@ -14,6 +16,8 @@ from assay.tasks import (
     FormatTask,
     FunctionCallOptions,
     FunctionCallTask,
+    FunctionTest,
+    FunctionTests,
     JsonSchemaOptions,
     JsonSchemaTask,
     MathOptions,
@@ -36,6 +40,8 @@ from assay.wire import (
 
 __all__ = [
     "AssertTests",
+    "Base64File",
+    "Checker",
     "CodeOptions",
     "CodeTask",
     "ErrorKind",
@@ -45,6 +51,8 @@ __all__ = [
     "FormatTask",
     "FunctionCallOptions",
     "FunctionCallTask",
+    "FunctionTest",
+    "FunctionTests",
     "GradeRequest",
     "GradeResponse",
     "Integrity",

@@ -5,7 +5,18 @@ from typing import Annotated
 from pydantic import Field
 
 from assay.tasks.base import FormatSpec, ScoredTask, TagName, TaskBase
-from assay.tasks.code import AssertTests, CodeOptions, CodeTask, StdinTest, StdinTests
+from assay.tasks.code import (
+    AssertTests,
+    Base64File,
+    Checker,
+    CodeOptions,
+    CodeReference,
+    CodeTask,
+    FunctionTest,
+    FunctionTests,
+    StdinTest,
+    StdinTests,
+)
 from assay.tasks.format import FormatTask
 from assay.tasks.function_call import ExpectedCall, FunctionCallOptions, FunctionCallTask
 from assay.tasks.json_schema import JsonSchemaOptions, JsonSchemaTask, JsonSource
@@ -16,13 +27,18 @@ Task = Annotated[FormatTask | MathTask | CodeTask | JsonSchemaTask | FunctionCal
 
 __all__ = [
     "AssertTests",
+    "Base64File",
+    "Checker",
     "CodeOptions",
+    "CodeReference",
     "CodeTask",
     "ExpectedCall",
     "FormatSpec",
     "FormatTask",
     "FunctionCallOptions",
     "FunctionCallTask",
+    "FunctionTest",
+    "FunctionTests",
     "JsonSchemaOptions",
     "JsonSchemaTask",
     "JsonSource",
