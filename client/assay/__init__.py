@@ -7,6 +7,8 @@ from assay.contracts import contract_fingerprint
 from assay.reward import RewardSpec, compose_reward
 from assay.tasks import (
     AssertTests,
+    ChoiceOptions,
+    ChoiceTask,
     CodeOptions,
     CodeTask,
     ExpectedCall,
@@ -18,6 +20,8 @@ from assay.tasks import (
     JsonSchemaTask,
     MathOptions,
     MathTask,
+    QaOptions,
+    QaTask,
     StdinTest,
     StdinTests,
     Task,
@@ -36,6 +40,8 @@ from assay.wire import (
 
 __all__ = [
     "AssertTests",
+    "ChoiceOptions",
+    "ChoiceTask",
     "CodeOptions",
     "CodeTask",
     "ErrorKind",
@@ -57,6 +63,8 @@ __all__ = [
     "MathTask",
     "Problem",
     "ProblemField",
+    "QaOptions",
+    "QaTask",
     "RewardSpec",
     "StdinTest",
     "StdinTests",
