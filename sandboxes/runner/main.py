@@ -15,10 +15,11 @@ import types
 from sandboxes.runner import linux, probe
 from sandboxes.runner.child import bound_for_all
 from sandboxes.runner.frames import DescriptorEnd
+from sandboxes.runner.line import Line
 from sandboxes.runner.place import Place, place_for
 from sandboxes.runner.seccomp import SystemCallFilters
 from sandboxes.runner.warden import Warden
-from sandboxes.runner.zygote import Line, Zygote
+from sandboxes.runner.zygote import Zygote
 
 _USUAL_MODULES = [
     "abc", "argparse", "array", "base64", "bisect", "calendar", "cmath", "collections", "collections.abc",
@@ -95,6 +96,7 @@ def _be_zygote(zygote: Zygote, options: argparse.Namespace) -> None:
         linux.set_undumpable()
         for descriptor in {options.incoming, options.outgoing}:
             os.close(descriptor)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # for the children's sake
         random.seed(0)
         gc.collect()
         gc.freeze()  # keep collections in children from touching, and so copying, what they share with this process
