@@ -15,6 +15,7 @@ from rich.table import Table
 
 from benchmarks.floor import costs
 from benchmarks.plain import grade_plainly
+from benchmarks.structured import BATCH, comparisons, measure
 from benchmarks.workloads import Workload, workloads
 from service.embedded import EmbeddedGrader
 from service.settings import Settings
@@ -56,6 +57,7 @@ def main() -> None:
         for workload in workloads():
             table.add_row(workload.name, workload.source, *_compared(grader, workload, workers))
     console.print(table)
+    console.print(_structured(Settings(workers=workers)))
     floor = Table(box=box.SIMPLE_HEAD, title="One run", title_justify="left", pad_edge=False)
     floor.add_column("way")
     floor.add_column("p50, alone", justify="right")
@@ -63,6 +65,23 @@ def main() -> None:
     for cost in costs():
         floor.add_row(cost.name, f"{cost.p50_ms:.2f} ms", f"{cost.per_second:.0f}")
     console.print(floor)
+
+
+def _structured(settings: Settings) -> Table:
+    """Return the table of structured answers."""
+    title = f"Structured answers: tasks per second in batches of {BATCH}, bare libraries in one process"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table.add_column("verifier")
+    table.add_column("assay", justify="right")
+    table.add_column("bare (same accuracy)")
+    for comparison in comparisons():
+        measured = measure(comparison, settings)
+        bare = [
+            f"{name} {rate:.0f} ({measured.agrees[name]}/{len(comparison.tasks)})"
+            for name, rate in measured.bare.items()
+        ]
+        table.add_row(comparison.name, f"{measured.assay:.0f}", ", ".join(bare))
+    return table
 
 
 def _compared(grader: EmbeddedGrader, workload: Workload, workers: int) -> tuple[str, str, str, str]:

@@ -4,10 +4,20 @@ A resolved task has an id, its reward and its format; its limits are within the 
 asked is refused here, by field, so that a worker never sees it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from assay.reward import RewardSpec
-from assay.tasks import AssertTests, CodeOptions, CodeTask, FormatSpec, FormatTask, ScoredTask, StdinTests, Task
+from assay.tasks import (
+    AssertTests,
+    CodeOptions,
+    CodeTask,
+    FormatSpec,
+    FormatTask,
+    MathTask,
+    ScoredTask,
+    StdinTests,
+    Task,
+)
 from assay.wire import GradeRequest, ProblemField
 
 from service.errors import MAX_FIELDS, InvalidRequest
@@ -58,7 +68,7 @@ def excesses(task: Task, path: str, settings: Settings) -> Iterator[ProblemField
         yield ProblemField(field=f"{path}.completion", message=message)
     if isinstance(task, FormatTask):
         return
-    size = _reference_bytes(task.reference)
+    size = _reference_bytes(task)
     if size > settings.max_reference_bytes:
         message = f"{size} bytes; at most {settings.max_reference_bytes} are allowed"
         yield ProblemField(field=f"{path}.reference", message=message)
@@ -79,16 +89,19 @@ def _excessive_limits(options: CodeOptions, path: str, settings: Settings) -> It
             yield ProblemField(field=f"{path}.{name}", message=message)
 
 
-def _reference_bytes(reference: str | Sequence[str] | StdinTests | AssertTests) -> int:
-    match reference:
+def _reference_bytes(task: Task) -> int:
+    """Return the size of all that the completion is graded against."""
+    if not isinstance(task, (MathTask, CodeTask)):
+        return len(task.__pydantic_serializer__.to_json(task, exclude={"completion"}))
+    match task.reference:
         case str():
-            texts: Iterator[str] = iter((reference,))
+            texts: Iterator[str] = iter((task.reference,))
         case StdinTests():
-            texts = (text for test in reference.tests for text in (test.input, test.output))
+            texts = (text for test in task.reference.tests for text in (test.input, test.output))
         case AssertTests():
-            texts = iter((reference.code, reference.prompt))
+            texts = iter((task.reference.code, task.reference.prompt))
         case _:
-            texts = iter(reference)
+            texts = iter(task.reference)
     return sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
 
 

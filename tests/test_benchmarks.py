@@ -5,6 +5,7 @@ import pytest
 from benchmarks import workloads
 from benchmarks.__main__ import main
 from benchmarks.plain import grade_plainly
+from benchmarks.structured import comparisons
 from service.embedded import EmbeddedGrader
 from service.settings import Settings
 
@@ -32,9 +33,14 @@ def test_the_benchmark_prints_its_tables(monkeypatch: pytest.MonkeyPatch, capsys
     ]
     monkeypatch.setattr("benchmarks.__main__.workloads", lambda: small)
     monkeypatch.setattr("benchmarks.floor.SECONDS", 0.1)
+    monkeypatch.setattr("benchmarks.structured.SECONDS", 0.1)
     main()
     printed = capsys.readouterr().out
     assert all(
         f" {name} " in printed for name in ("math, numbers", "math, expressions", "code, stdin", "code, asserts")
     )
     assert "a job in a warm sandbox" in printed
+    for comparison in comparisons():
+        rows = [line for line in printed.splitlines() if line.startswith(f" {comparison.name} ")]
+        (agreed,) = {row.count(f"({len(comparison.tasks)}/{len(comparison.tasks)})") for row in rows}
+        assert agreed == len(comparison.bare), rows

@@ -8,8 +8,9 @@ from typing import Any
 from verifiers.base import Verifier
 from verifiers.code.verifier import CodeVerifier
 from verifiers.format_tags import FormatVerifier
+from verifiers.json_schema.verifier import JsonSchemaVerifier
 from verifiers.math.verifier import MathVerifier
 
 REGISTRY: dict[str, Verifier[Any]] = {
-    verifier.name: verifier for verifier in (FormatVerifier(), MathVerifier(), CodeVerifier())
+    verifier.name: verifier for verifier in (FormatVerifier(), MathVerifier(), CodeVerifier(), JsonSchemaVerifier())
 }

@@ -44,6 +44,18 @@ def _findings(details: Mapping[str, JsonValue]) -> Iterator[str]:
         yield from _failed_assertion(details)
     elif "error" in details:
         yield _part(details["error"])
+    elif isinstance(details.get("errors"), list):
+        yield from _structured_errors(details["errors"])
+    elif "problem" in details:
+        yield _part(details["problem"])
+
+
+def _structured_errors(errors: JsonValue) -> Iterator[str]:
+    """Yield where the first of several errors is, and what."""
+    first = errors[0] if isinstance(errors, list) and errors else None
+    if isinstance(first, dict):
+        place = f"at {_part(first['path'])}: " if first.get("path") else ""
+        yield place + _part(first.get("message"))
 
 
 def _failed_test(test: Mapping[str, JsonValue]) -> Iterator[str]:

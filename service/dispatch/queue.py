@@ -5,10 +5,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from assay.tasks import FormatTask, MathTask, StdinTests, Task
+from assay.tasks import CodeTask, FormatTask, MathTask, StdinTests, Task
 
 _FORMAT_SECONDS = 1.0
 _MATH_SECONDS = 120.0
+_CHECK_SECONDS = 120.0
+"""Of the structured answers: one check alone, and one of the reference."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +47,8 @@ def allowance_seconds(task: Task) -> float:
         return _FORMAT_SECONDS
     if isinstance(task, MathTask):
         return 2 * _MATH_SECONDS
+    if not isinstance(task, CodeTask):
+        return 2 * _CHECK_SECONDS
     runs = len(task.reference.tests) if isinstance(task.reference, StdinTests) else 1
     options = task.options
     wall = options.wall_seconds if options.wall_seconds is not None else 3 * options.cpu_seconds + 5

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from assay.tasks import FormatSpec, MathOptions
 
-from verifiers.format_tags import END_OF_TURN, tags_named
 from verifiers.math.normalise import unbox
+from verifiers.reasoning import after_reasoning
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def find_answer(completion: str, options: MathOptions, form: FormatSpec | None) 
             reasoning.
     """
     form = form or FormatSpec()
-    text = _after_reasoning(completion, form)
+    text = after_reasoning(completion, form)
     if text is None:
         return Found(None, "unfinished_reasoning")
     reason = "absent"
@@ -89,27 +89,6 @@ def _choose(answers: list[str], policy: str, source: str) -> Found:
     if policy == "unanimous" and len({" ".join(answer.split()) for answer in answers}) > 1:
         return Found(None, "conflicting")
     return Found(answers[0] if policy == "first" else answers[-1], source)
-
-
-def _after_reasoning(completion: str, form: FormatSpec) -> str | None:
-    """Return what follows the reasoning, all of it when there is no reasoning tag; None inside unfinished reasoning.
-
-    A tag written sloppily, `<think >` or `<THINK>`, opens and closes like any other.
-    """
-    end, is_open = 0, form.think_prefilled
-    for tag in tags_named((form.think_tag,), completion, len(completion)):
-        is_open = not tag.closing
-        end = tag.end if tag.closing else end
-    return None if is_open else _without_end_of_turn(completion[end:])
-
-
-def _without_end_of_turn(text: str) -> str:
-    end = len(text.rstrip())
-    while token := next((token for token in END_OF_TURN if text.endswith(token, 0, end)), None):
-        end -= len(token)
-        while end and text[end - 1].isspace():
-            end -= 1
-    return text[:end]
 
 
 def _boxes(text: str, _form: FormatSpec) -> list[str] | None:

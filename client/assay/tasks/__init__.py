@@ -7,9 +7,10 @@ from pydantic import Field
 from assay.tasks.base import FormatSpec, ScoredTask, TagName, TaskBase
 from assay.tasks.code import AssertTests, CodeOptions, CodeTask, StdinTest, StdinTests
 from assay.tasks.format import FormatTask
+from assay.tasks.json_schema import JsonSchemaOptions, JsonSchemaTask, JsonSource
 from assay.tasks.math import MathOptions, MathSource, MathTask
 
-Task = Annotated[FormatTask | MathTask | CodeTask, Field(discriminator="verifier")]
+Task = Annotated[FormatTask | MathTask | CodeTask | JsonSchemaTask, Field(discriminator="verifier")]
 """Any task; `verifier` tells which."""
 
 __all__ = [
@@ -18,6 +19,9 @@ __all__ = [
     "CodeTask",
     "FormatSpec",
     "FormatTask",
+    "JsonSchemaOptions",
+    "JsonSchemaTask",
+    "JsonSource",
     "MathOptions",
     "MathSource",
     "MathTask",

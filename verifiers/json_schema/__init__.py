@@ -1,0 +1,1 @@
+"""The json_schema verifier."""
