@@ -5,7 +5,6 @@ removes. A case has the foreman's uid, yet can do nothing to it: process 1 is de
 and the system-call filter refuses the rest. Of the job it knows the files of the work folder, no input and no argument.
 """
 
-import contextlib
 import gc
 import os
 import select
@@ -46,6 +45,7 @@ def run_foreman(
     code = 1
     try:
         try:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # process 1 is deaf only to signals without a handler
             others_of_uid = place.others_of_uid() + 1  # the foreman
             place.enter("guest", limits)
             os.chdir(place.work_folder)
@@ -69,7 +69,7 @@ class _Foreman:
     ) -> None:
         self._function = function
         self._line = line
-        self._files = files
+        self._files = Brief(files)
         self._bounds = bounds
         self._nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         for number in range(_FIRST_OWN):
@@ -85,7 +85,7 @@ class _Foreman:
                 self._run(descriptors)
 
     def _run(self, descriptors: list[int]) -> None:
-        Brief(self._files).place_files()
+        self._files.place_files()
         for number, descriptor in enumerate(descriptors[:_FIRST_OWN]):
             os.dup2(descriptor, number, inheritable=number < 3)
         pid = linux.fork()
@@ -118,6 +118,7 @@ class _Foreman:
             os.setsid()
             take_on(self._bounds)
             linux.set_dumpable()  # there is nothing in it to hide, and the warden must see how much is shared
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             gc.enable()
             code = call_and_note(self._function, [argument])
         finally:
@@ -137,8 +138,10 @@ class _Foreman:
 
 def _end_all() -> float:
     """End every other process of the namespace, and return the CPU time of those that came to this one, in seconds."""
-    with contextlib.suppress(ProcessLookupError):
+    try:
         os.kill(-1, signal.SIGKILL)
+    except ProcessLookupError:
+        return 0.0
     cpu_seconds = 0.0
     while True:
         try:
@@ -150,6 +153,11 @@ def _end_all() -> float:
 
 def _clear() -> None:
     """Make the work folder, which is the current one, what it was before the first case."""
-    tree.empty(".")
+    try:
+        for name in os.listdir("."):
+            os.unlink(name)
+    except OSError:  # a folder, or one that may not be read
+        tree.empty(".")
     for name in os.listxattr("."):
         os.removexattr(".", name)
+    os.chmod(".", 0o700)
