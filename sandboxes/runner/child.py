@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import resource
+import signal
 import socket
 import sys
 import traceback
@@ -88,6 +89,8 @@ def run_child(
             brief.place_files()
             if role == "guest":
                 linux.set_dumpable()  # there is nothing in it to hide, and the warden must see how much is shared
+            # Not before: process 1 of a namespace, forked like this one, is deaf only to signals without a handler.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             gc.enable()
             if has_channel:
                 arguments.append(socket.socket(fileno=_CHANNEL))

@@ -13,7 +13,7 @@ import traceback
 import types
 
 from sandboxes.runner import linux, probe
-from sandboxes.runner.child import bound_for_all, function_named
+from sandboxes.runner.child import Given, bound_for_all, function_named
 from sandboxes.runner.frames import DescriptorEnd
 from sandboxes.runner.line import Line
 from sandboxes.runner.place import Place, place_for
@@ -99,7 +99,10 @@ def _be_zygote(zygote: Zygote, options: argparse.Namespace) -> None:
         linux.set_undumpable()
         for descriptor in {options.incoming, options.outgoing}:
             os.close(descriptor)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # for the children's sake
+        # The numbers that cases' descriptors get stay taken, so that none of the zygote's own is ever among them.
+        while (spare := os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)) < len(Given._fields):
+            pass
+        os.close(spare)
         random.seed(0)
         gc.collect()
         gc.freeze()  # keep collections in children from touching, and so copying, what they share with this process
