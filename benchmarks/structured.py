@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import jsonschema_rs
-from assay import JsonSchemaTask, RewardSpec, Task
+from assay import ExpectedCall, FunctionCallTask, JsonSchemaTask, RewardSpec, Task
 
 from service.admission import resolve
 from service.dispatch.local import LocalDispatcher
@@ -45,6 +45,7 @@ class Measured:
 def comparisons() -> Iterator[Comparison]:
     """Yield all comparisons."""
     yield json_schema_comparison(4 * BATCH)
+    yield function_call_comparison(4 * BATCH)
 
 
 def measure(comparison: Comparison, settings: Settings) -> Measured:
@@ -148,3 +149,36 @@ def _orders_and_bookings() -> Iterator[tuple[str, dict[str, Any]]]:
         order: dict[str, Any] = {"customer": {"name": f"C{number}", "email": "c@a.example"}, "items": items}
         yield json.dumps(order | ({"paid": True} if number % 4 else {})), _ORDER
         yield json.dumps({"city": f"Town {number}", "nights": number % 31 if number % 4 else "2"}), _BOOKING
+
+
+_TOOL_NAMES = ("book_room", "book_table", "book_flight")
+
+
+def function_call_comparison(count: int) -> Comparison:
+    """Return calls of three tools in tags, of which every fourth is wrong. Eight completions share a reference."""
+    tools = [{"type": "function", "function": {"name": name, "parameters": _BOOKING}} for name in _TOOL_NAMES]
+    rows = []
+    for number in range(count):
+        name, city = _TOOL_NAMES[number % 3], f"Town {number // 8}"
+        arguments = {"city": city, "nights": 2 if number % 4 else 3}
+        text = f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+        rows.append((text, ExpectedCall(name=name, arguments={"city": city, "nights": 2})))
+    validator = jsonschema_rs.Draft202012Validator(_BOOKING)
+
+    def bare() -> list[float]:
+        answers = []
+        for text, expected in rows:
+            call = json.loads(text.removeprefix("<tool_call>").removesuffix("</tool_call>"))
+            is_valid = validator.is_valid(call["arguments"])
+            is_right = (call["name"], call["arguments"]) == (expected.name, expected.arguments)
+            answers.append(float(is_valid and is_right))
+        return answers
+
+    return Comparison(
+        "function_call",
+        [
+            FunctionCallTask(verifier="function_call", completion=text, tools=tools, reference=[expected])
+            for text, expected in rows
+        ],
+        {"json and jsonschema-rs": bare},
+    )

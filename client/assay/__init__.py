@@ -3,17 +3,25 @@
 This package is the only part of Assay that goes into a trainer's environment; it needs pydantic and httpx, no more.
 """
 
+from assay.contracts import contract_fingerprint
 from assay.reward import RewardSpec, compose_reward
 from assay.tasks import (
     AssertTests,
+    ChoiceOptions,
+    ChoiceTask,
     CodeOptions,
     CodeTask,
+    ExpectedCall,
     FormatSpec,
     FormatTask,
+    FunctionCallOptions,
+    FunctionCallTask,
     JsonSchemaOptions,
     JsonSchemaTask,
     MathOptions,
     MathTask,
+    QaOptions,
+    QaTask,
     StdinTest,
     StdinTests,
     Task,
@@ -32,12 +40,17 @@ from assay.wire import (
 
 __all__ = [
     "AssertTests",
+    "ChoiceOptions",
+    "ChoiceTask",
     "CodeOptions",
     "CodeTask",
     "ErrorKind",
+    "ExpectedCall",
     "Extracted",
     "FormatSpec",
     "FormatTask",
+    "FunctionCallOptions",
+    "FunctionCallTask",
     "GradeRequest",
     "GradeResponse",
     "Integrity",
@@ -50,6 +63,8 @@ __all__ = [
     "MathTask",
     "Problem",
     "ProblemField",
+    "QaOptions",
+    "QaTask",
     "RewardSpec",
     "StdinTest",
     "StdinTests",
@@ -59,4 +74,5 @@ __all__ = [
     "VerdictError",
     "VerifierInfo",
     "compose_reward",
+    "contract_fingerprint",
 ]

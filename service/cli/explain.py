@@ -44,18 +44,19 @@ def _findings(details: Mapping[str, JsonValue]) -> Iterator[str]:
         yield from _failed_assertion(details)
     elif "error" in details:
         yield _part(details["error"])
-    elif isinstance(details.get("errors"), list):
-        yield from _structured_errors(details["errors"])
+    elif "errors" in details or "differences" in details:
+        yield from _first_of(details.get("errors", details.get("differences")))
     elif "problem" in details:
         yield _part(details["problem"])
 
 
-def _structured_errors(errors: JsonValue) -> Iterator[str]:
-    """Yield where the first of several errors is, and what."""
+def _first_of(errors: JsonValue) -> Iterator[str]:
+    """Yield where the first of several errors is, and what is wrong there."""
     first = errors[0] if isinstance(errors, list) and errors else None
     if isinstance(first, dict):
-        place = f"at {_part(first['path'])}: " if first.get("path") else ""
-        yield place + _part(first.get("message"))
+        place = next((first[name] for name in ("path", "argument", "name") if first.get(name)), None)
+        problem = first.get("message", first.get("problem"))
+        yield ": ".join(_part(part) for part in (place, problem) if part is not None)
 
 
 def _failed_test(test: Mapping[str, JsonValue]) -> Iterator[str]:

@@ -95,8 +95,8 @@ def check(argument: dict[str, Any]) -> list[dict[str, Any]]:
             ended), `extract`, `answer_tag`, `strictness`; or `probe`: True, which tries the spec alone.
 
     Returns:
-        For each item `bad_schema` (why), or `score` and `reason`, and where a value was found `start`, `end`, `source`;
-        where it is wrong, `errors` or `problem`.
+        For each item `bad_reference` (why), or `score` and `reason`, and where a value was found `start`, `end`,
+        `source`; where it is wrong, `errors` or `problem`.
     """
     compiled: dict[int, Schema | str] = {}
     results = []
@@ -104,7 +104,7 @@ def check(argument: dict[str, Any]) -> list[dict[str, Any]]:
         if place not in compiled:
             compiled[place] = _compiled(argument["specs"][place])
         schema = compiled[place]
-        results.append({"bad_schema": schema} if isinstance(schema, str) else _check_text(schema, what))
+        results.append({"bad_reference": schema} if isinstance(schema, str) else _check_text(schema, what))
     return results
 
 
@@ -130,7 +130,7 @@ def _check_text(schema: "Schema", what: dict[str, Any]) -> dict[str, Any]:
     try:
         return schema.judge(found) | {"start": found.start, "end": found.end, "source": found.source}
     except referencing.exceptions.Unresolvable as problem:  # draft 3 looks references up when it needs them
-        return {"bad_schema": _unresolvable(str(problem.ref))}
+        return {"bad_reference": _unresolvable(str(problem.ref))}
 
 
 class _Formats(jsonschema.FormatChecker):

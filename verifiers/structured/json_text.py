@@ -198,6 +198,22 @@ def _whole(text: str, _answer_tag: str) -> tuple[int, int]:
     return 0, len(text)
 
 
+def tagged(text: str, tag: str) -> str | None:
+    """Return what the last complete tag of a name holds; None where there is none."""
+    try:
+        start, end = _answer(text, tag)
+    except NoJson:
+        return None
+    return text[start:end]
+
+
+def fenced(text: str, languages: tuple[str, ...]) -> str | None:
+    """Return the last complete fenced block of the first of the languages that there is; "" stands for none."""
+    blocks, _ = _blocks(text)
+    place = next((blocks[language] for language in languages if language in blocks), None)
+    return None if place is None else text[place[0] : place[1]]
+
+
 def _answer(text: str, answer_tag: str) -> tuple[int, int]:
     """Return where the content of the last answer tag stands."""
     opening, closing = f"<{answer_tag}>", f"</{answer_tag}>"
@@ -212,6 +228,17 @@ def _answer(text: str, answer_tag: str) -> tuple[int, int]:
 
 def _fence(text: str, _answer_tag: str) -> tuple[int, int]:
     """Return where the content of the last fenced block of JSON stands; of one without a language where none has."""
+    blocks, unclosed = _blocks(text)
+    if unclosed in ("json", ""):
+        raise NoJson("no_answer", "unclosed")
+    for language in ("json", ""):
+        if language in blocks:
+            return blocks[language]
+    raise NoJson("no_answer", "absent")
+
+
+def _blocks(text: str) -> tuple[dict[str, tuple[int, int]], str | None]:
+    """Return where the content of the last block of each language stands, and the language of one left open."""
     blocks: dict[str, tuple[int, int]] = {}
     opened: re.Match[str] | None = None
     for match in _FENCE.finditer(text):
@@ -220,12 +247,7 @@ def _fence(text: str, _answer_tag: str) -> tuple[int, int]:
         elif match["mark"].startswith(opened["mark"]) and not match["info"].strip():
             blocks[opened["info"].strip().lower()] = (opened.end(), match.start())
             opened = None
-    if opened is not None and opened["info"].strip().lower() in ("json", ""):
-        raise NoJson("no_answer", "unclosed")
-    for language in ("json", ""):
-        if language in blocks:
-            return blocks[language]
-    raise NoJson("no_answer", "absent")
+    return blocks, None if opened is None else opened["info"].strip().lower()
 
 
 _PLACES: dict[str, Callable[[str, str], tuple[int, int]]] = {"whole": _whole, "answer_tag": _answer, "fence": _fence}

@@ -20,6 +20,10 @@ PROFILE = Profile(
         "verifiers.structured.json_text",
         "verifiers.json_schema.expansion",
         "verifiers.json_schema.engine",
+        "verifiers.function_call.calls",
+        "verifiers.function_call.tools",
+        "verifiers.function_call.expected",
+        "verifiers.function_call.engine",
     ),
     packages=(
         "jsonschema_rs",

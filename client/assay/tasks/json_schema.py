@@ -2,16 +2,14 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field
 
-from assay._base import WireModel
+from assay._base import Json, JsonObject, WireModel
 from assay.tasks.base import ScoredTask
 
 JsonSource = Literal["auto", "whole", "fence", "answer_tag", "first", "last"]
 """Where the JSON of a completion is: `whole` text; the last `fence` of JSON; the last `<answer>…</answer>`; the `first`
 or `last` object or array in the text; `auto`: the whole text if that is JSON, else the answer tag, else the fence."""
-
-JsonObject = dict[str, JsonValue]
 
 
 class JsonSchemaOptions(WireModel):
@@ -60,6 +58,6 @@ class JsonSchemaTask(ScoredTask):
     """The schema."""
     schemas: dict[str, bool | JsonObject] = Field(default_factory=dict, max_length=1000)
     """Further schemas by their URI, for `$ref` and `$schema`; nothing is ever fetched."""
-    accepted: Annotated[list[JsonValue], Field(min_length=1, max_length=64)] | None = None
+    accepted: Annotated[list[Json], Field(min_length=1, max_length=64)] | None = None
     """Values of which the completion's must equal one, as JSON: 1 equals 1.0, the order of keys does not count."""
     options: JsonSchemaOptions = JsonSchemaOptions()

@@ -1,0 +1,1 @@
+"""The function_call verifier."""
