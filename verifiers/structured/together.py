@@ -24,6 +24,8 @@ PROFILE = Profile(
         "verifiers.function_call.tools",
         "verifiers.function_call.expected",
         "verifiers.function_call.engine",
+        "verifiers.regex.engine",
+        "verifiers.parses.engine",
     ),
     packages=(
         "jsonschema_rs",
@@ -35,6 +37,10 @@ PROFILE = Profile(
         "attrs",
         "typing_extensions",
         "webcolors",
+        "re2",
+        "yaml",
+        "lark",
+        "sqlglot",
     ),
 )
 """The one warm sandbox of all verifiers of structured answers."""
