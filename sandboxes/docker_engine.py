@@ -66,15 +66,16 @@ class DockerSandbox(ZygoteSandbox):
             )
             self._stream: socket.socket = self._attached._sock
             self._client.start(self._container)
+        except SandboxUnavailable:
+            self._client.close()
+            raise
         except ImageNotFound:
             self._client.close()
             raise SandboxUnavailable(
                 f"the engine has no image {config.image}; build it with `assay image build --base BASE`"
             ) from None
-        except (DockerException, SandboxUnavailable) as error:
+        except DockerException as error:
             self._client.close()
-            if isinstance(error, SandboxUnavailable):
-                raise
             raise SandboxUnavailable(f"the engine could not start a container: {error}") from None
         self._buffer = bytearray()
         self._left_in_chunk = 0
