@@ -12,7 +12,9 @@ from verifiers.format_tags import FormatVerifier
 from verifiers.function_call.verifier import FunctionCallVerifier
 from verifiers.json_schema.verifier import JsonSchemaVerifier
 from verifiers.math.verifier import MathVerifier
+from verifiers.parses.verifier import ParsesVerifier
 from verifiers.qa import QaVerifier
+from verifiers.regex.verifier import RegexVerifier
 
 REGISTRY: dict[str, Verifier[Any]] = {
     verifier.name: verifier
@@ -24,5 +26,7 @@ REGISTRY: dict[str, Verifier[Any]] = {
         FunctionCallVerifier(),
         QaVerifier(),
         ChoiceVerifier(),
+        RegexVerifier(),
+        ParsesVerifier(),
     )
 }

@@ -32,6 +32,8 @@ class FoundText:
     """The answer, and where it may as well have ended: "St. Louis, Missouri" and "St". Empty when there is none."""
     source: str
     """The rule that found it; else `absent`, `empty`, `unclosed`, `unfinished_reasoning` or `too_long`."""
+    raw: str = ""
+    """The first reading, with the white space around it."""
 
 
 _Rule = Callable[[str, tuple[str, ...]], "tuple[str, ...] | None"]
@@ -39,7 +41,12 @@ _Rule = Callable[[str, tuple[str, ...]], "tuple[str, ...] | None"]
 
 
 def find_text(
-    completion: str, sources: Sequence[str], answer_tags: Sequence[str], form: FormatSpec | None
+    completion: str,
+    sources: Sequence[str],
+    answer_tags: Sequence[str],
+    form: FormatSpec | None,
+    *,
+    max_characters: int = MAX_CHARACTERS,
 ) -> FoundText:
     """Find the answer.
 
@@ -48,6 +55,7 @@ def find_text(
         sources: where to look, in this order: `answer_tag`, `boxed`, `phrase`, `last_line`, `whole`.
         answer_tags: names of tags that hold the answer, in any case.
         form: the task's form, where it has one.
+        max_characters: length of the longest answer.
     """
     form = form or FormatSpec()
     text = after_reasoning(completion, form)
@@ -60,10 +68,10 @@ def find_text(
         if readings is None:
             return FoundText((), "unclosed")
         filled = tuple(dict.fromkeys(reading.strip() for reading in readings if reading.strip()))
-        if any(len(reading) > MAX_CHARACTERS for reading in filled):
+        if any(len(reading) > max_characters for reading in filled):
             return FoundText((), "too_long")
         if filled:
-            return FoundText(filled, source)
+            return FoundText(filled, source, readings[0])
         if readings:
             reason = "empty"
     return FoundText((), reason)

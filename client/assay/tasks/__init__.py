@@ -11,10 +11,23 @@ from assay.tasks.format import FormatTask
 from assay.tasks.function_call import ExpectedCall, FunctionCallOptions, FunctionCallTask
 from assay.tasks.json_schema import JsonSchemaOptions, JsonSchemaTask, JsonSource
 from assay.tasks.math import MathOptions, MathSource, MathTask
+from assay.tasks.parses import (
+    CsvLanguage,
+    JsonLanguage,
+    LarkLanguage,
+    ParsesOptions,
+    ParsesTask,
+    PythonLanguage,
+    SqlLanguage,
+    TomlLanguage,
+    XmlLanguage,
+    YamlLanguage,
+)
 from assay.tasks.qa import QaOptions, QaTask, TextSource
+from assay.tasks.regex import RegexOptions, RegexTask
 
 Task = Annotated[
-    FormatTask | MathTask | CodeTask | JsonSchemaTask | FunctionCallTask | QaTask | ChoiceTask,
+    FormatTask | MathTask | CodeTask | JsonSchemaTask | FunctionCallTask | QaTask | ChoiceTask | RegexTask | ParsesTask,
     Field(discriminator="verifier"),
 ]
 """Any task; `verifier` tells which."""
@@ -25,24 +38,36 @@ __all__ = [
     "ChoiceTask",
     "CodeOptions",
     "CodeTask",
+    "CsvLanguage",
     "ExpectedCall",
     "FormatSpec",
     "FormatTask",
     "FunctionCallOptions",
     "FunctionCallTask",
+    "JsonLanguage",
     "JsonSchemaOptions",
     "JsonSchemaTask",
     "JsonSource",
+    "LarkLanguage",
     "MathOptions",
     "MathSource",
     "MathTask",
+    "ParsesOptions",
+    "ParsesTask",
+    "PythonLanguage",
     "QaOptions",
     "QaTask",
+    "RegexOptions",
+    "RegexTask",
     "ScoredTask",
+    "SqlLanguage",
     "StdinTest",
     "StdinTests",
     "TagName",
     "Task",
     "TaskBase",
     "TextSource",
+    "TomlLanguage",
+    "XmlLanguage",
+    "YamlLanguage",
 ]
