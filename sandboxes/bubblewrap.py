@@ -16,7 +16,7 @@ from sandboxes.base import Profile, SandboxUnavailable
 from sandboxes.library import LIBRARY, interpreter_paths, library
 from sandboxes.local_sandbox import Capability, LocalSandbox, is_root_with
 from sandboxes.runner.place import DEVICES, SYSTEM_LIBRARIES
-from sandboxes.zygote_sandbox import start_runner
+from sandboxes.zygote_sandbox import profile_arguments, start_runner
 
 FIRST_HOST_UID = 2_000_000
 """Start of the host uids that sandboxes use when started as root; high, so that no account has one."""
@@ -93,7 +93,7 @@ def _command(profile: Profile, config: BubblewrapConfig, inner: int) -> list[str
         *start_runner(),
         *("--incoming", str(inner), "--outgoing", str(inner)),
         *(("--base-uid", str(_base_uid())) if as_root else ()),
-        *profile.modules,
+        *profile_arguments(profile),
     ]
 
 

@@ -19,7 +19,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
 from sandboxes.base import Profile, SandboxUnavailable
 from sandboxes.library import fingerprint
-from sandboxes.zygote_sandbox import ZygoteSandbox, start_runner
+from sandboxes.zygote_sandbox import ZygoteSandbox, profile_arguments, start_runner
 
 LABEL = "dev.assay.sandbox"
 """Label of every container of this backend, so that an operator finds them."""
@@ -97,7 +97,15 @@ class DockerSandbox(ZygoteSandbox):
         host["ReadonlyPaths"] = []
         created: dict[str, Any] = self._client.create_container(
             config.image,
-            command=[*start_runner(), "--incoming", "0", "--outgoing", "1", "--in-container", *profile.modules],
+            command=[
+                *start_runner(),
+                "--incoming",
+                "0",
+                "--outgoing",
+                "1",
+                "--in-container",
+                *profile_arguments(profile),
+            ],
             hostname="sandbox",
             environment={"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
             user="65532:65532",

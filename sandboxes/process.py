@@ -23,7 +23,7 @@ from sandboxes.library import interpreter_paths, library
 from sandboxes.local_sandbox import Capability, LocalSandbox, is_root_with
 from sandboxes.runner import landlock, tree
 from sandboxes.runner.place import SYSTEM_LIBRARIES
-from sandboxes.zygote_sandbox import start_runner
+from sandboxes.zygote_sandbox import profile_arguments, start_runner
 
 FIRST_UID = 6_000_000
 """Start of the uids that sandboxes use when started as root; no account has one, nor a bubblewrap sandbox."""
@@ -88,7 +88,7 @@ class ProcessSandbox(LocalSandbox):
                     interpreter,
                     *start_runner(str(self._folder / "lib")),
                     *("--incoming", str(inner), "--outgoing", str(inner), "--bare", place),
-                    *profile.modules,
+                    *profile_arguments(profile),
                 ],
                 environment={"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
             )

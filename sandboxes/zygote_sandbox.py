@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from pydantic import JsonValue
 
-from sandboxes.base import Case, Job, Limit, Limits, Outcome, SandboxLost, SandboxUnavailable
+from sandboxes.base import Case, Job, Limit, Limits, Outcome, Profile, SandboxLost, SandboxUnavailable
 from sandboxes.library import LIBRARY
 from sandboxes.runner import frames
 from sandboxes.runner.watch import WALL_STRETCH
@@ -23,6 +23,11 @@ def start_runner(library: str = LIBRARY) -> list[str]:
     program = f"import sys; sys.path.insert(0, {library!r}); from sandboxes.runner.main import main; sys.exit(main())"
     # Not -I, which would ignore the fixed hash seed.
     return ["-s", "-P", "-S", "-B", "-X", "utf8", "-c", program]
+
+
+def profile_arguments(profile: Profile) -> list[str]:
+    """Return the runner's arguments, the last ones, that say what it has ready."""
+    return [*(("--prepare", profile.prepare) if profile.prepare else ()), *profile.modules]
 
 
 class ZygoteSandbox(ABC):

@@ -173,6 +173,9 @@ def _follow(location: Sequence[int | str]) -> tuple[str, dict[str, Any]]:
                 schema = schema[0]
         else:
             path = _joined(path, _cut(step))
+            if schema is not None and kind == "dict":
+                innermost, schema = {}, schema["values_schema"]
+                continue
             innermost = schema if schema and kind == "model-fields" else {}
             schema = innermost.get("fields", {}).get(step, {}).get("schema")
     end = _unwrapped(schema, definitions)

@@ -6,11 +6,15 @@ To add one: write it, add its task to `assay.tasks.Task`, list it here.
 from typing import Any
 
 from verifiers.base import Verifier
+from verifiers.choice import ChoiceVerifier
 from verifiers.code.verifier import CodeVerifier
 from verifiers.format_tags import FormatVerifier
 from verifiers.function_call.verifier import FunctionCallVerifier
 from verifiers.json_schema.verifier import JsonSchemaVerifier
 from verifiers.math.verifier import MathVerifier
+from verifiers.parses.verifier import ParsesVerifier
+from verifiers.qa import QaVerifier
+from verifiers.regex.verifier import RegexVerifier
 
 REGISTRY: dict[str, Verifier[Any]] = {
     verifier.name: verifier
@@ -20,5 +24,9 @@ REGISTRY: dict[str, Verifier[Any]] = {
         CodeVerifier(),
         JsonSchemaVerifier(),
         FunctionCallVerifier(),
+        QaVerifier(),
+        ChoiceVerifier(),
+        RegexVerifier(),
+        ParsesVerifier(),
     )
 }

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, TypeAdapter
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, StrictBool, TypeAdapter
 
 
 class WireModel(BaseModel):
@@ -33,3 +33,5 @@ Json = Annotated[JsonValue, AfterValidator(_finite)]
 """Any JSON value, its numbers finite."""
 JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
 """A JSON object, its numbers finite."""
+Schema = StrictBool | JsonObject
+"""A JSON Schema: an object, or true or false."""

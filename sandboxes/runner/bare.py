@@ -50,6 +50,7 @@ class BarePlace(Place):
             readable: files and folders that jobs may read and execute.
         """
         self.work_folder = f"{folder}/work"
+        self.has_foremen = False  # it could not outlive what a case with its uid may do to it
         self.duties = Duties(
             no_namespaces=True, one_uid=uids is None, signals=uids is None and abi < landlock.FIRST_WITH_SIGNALS
         )
@@ -128,6 +129,10 @@ class BarePlace(Place):
         if pid == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         return Forked(pid, pid or os.getpid())
+
+    def fork_foreman(self) -> Forked:
+        """See `Place.fork_foreman`."""
+        raise NotImplementedError
 
     def end(self, ended: Forked, living: Forked | None) -> float:  # noqa: ARG002
         """See `Place.end`."""

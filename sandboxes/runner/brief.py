@@ -41,26 +41,28 @@ class Brief:
         self._descriptor = descriptor
         self._at = 0
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size))
-        self._argument_bytes, self._files = json.loads(self._take(length))
+        argument_bytes, self._files = json.loads(self._take(length))
+        self._files_at = self._at + argument_bytes
 
     def argument(self) -> Any:
-        """Return the argument; called once, first."""
-        return json.loads(self._take(self._argument_bytes).decode("utf-8", "surrogatepass"))
+        """Return the argument; called once at most."""
+        return json.loads(self._take(self._files_at - self._at).decode("utf-8", "surrogatepass"))
 
     def place_files(self) -> None:
         """Write the files into the current folder, as this process's own."""
+        at = self._files_at
         for path, size in self._files:
             folder, _, _ = path.rpartition("/")
             if folder:
                 os.makedirs(folder, exist_ok=True)
-            self._place(path, size)
+            self._place(path, at, size)
+            at += size
 
-    def _place(self, path: str, size: int) -> None:
+    def _place(self, path: str, at: int, size: int) -> None:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        end = self._at + size
-        while self._at < end:
-            # By the kernel, so that no file counts as memory of the process.
-            self._at += os.sendfile(file, self._descriptor, self._at, end - self._at)
+        end = at + size
+        while at < end:
+            at += os.sendfile(file, self._descriptor, at, end - at)  # by the kernel: no file counts as memory
         os.close(file)
 
     def _take(self, size: int) -> bytes:

@@ -5,7 +5,6 @@ import errno
 import gc
 import json
 import os
-import random
 import resource
 import signal
 import socket
@@ -74,8 +73,7 @@ def run_child(
     fault = given.fault
     try:
         try:
-            module_name, _, name = function.partition(":")
-            call = getattr(loaded[module_name], name)
+            call = function_named(function, loaded)
             others_of_uid = place.others_of_uid()
             place.enter(role, limits)
             place.fence(role)
@@ -86,12 +84,13 @@ def run_child(
             os.umask(0o022)
             brief = Brief(_BRIEF)
             arguments = [brief.argument()]
-            _bound_resources(limits, others_of_uid)
-            # The guest is open to the other processes of its uid, which are its own; the driver is to none.
-            _give_up_powers(place.uid_of(role), system_calls, undumpable=role == "driver")
+            take_on(resource_bounds(limits, others_of_uid))
+            give_up_powers(place.uid_of(role), system_calls)
             brief.place_files()
+            if role == "guest":
+                linux.set_dumpable()  # there is nothing in it to hide, and the warden must see how much is shared
+            # Not before: process 1 of a namespace, forked like this one, is deaf only to signals without a handler.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            random.seed(0)
             gc.enable()
             if has_channel:
                 arguments.append(socket.socket(fileno=_CHANNEL))
@@ -99,7 +98,7 @@ def run_child(
             os.write(fault, f"{type(failure).__name__}: {failure}".encode()[:1000])
             raise
         linux.close_from(_CHANNEL + 1 if has_channel else _CHANNEL)
-        code = _call(call, arguments)
+        code = call_and_note(call, arguments)
     finally:
         os._exit(code)
 
@@ -119,12 +118,14 @@ def bound_for_all() -> None:
         resource.setrlimit(kind, (0, 0))
 
 
-def _bound_resources(limits: dict[str, float], others_of_uid: int) -> None:
+def resource_bounds(limits: dict[str, float], others_of_uid: int) -> list[tuple[int, tuple[int, int]]]:
+    """Return the arguments of `resource.setrlimit` that bound a process forked from this one, or this one itself."""
     # Relative to what is mapped already, so that a big interpreter leaves a completion no less than a small one.
     file = os.open("/proc/self/statm", os.O_RDONLY)
     mapped = os.read(file, 200).split()
     os.close(file)
     memory = int(limits["memory_bytes"])
+    bounds = []
     for kind, bound in (
         # The warden acts on the exact bound of CPU time; this one holds if it cannot.
         (resource.RLIMIT_CPU, int(limits["cpu_seconds"]) + 2),
@@ -136,22 +137,34 @@ def _bound_resources(limits: dict[str, float], others_of_uid: int) -> None:
     ):
         _, hard = resource.getrlimit(kind)
         value = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-        resource.setrlimit(kind, (value, value))
+        bounds.append((kind, (value, value)))
+    return bounds
 
 
-def _give_up_powers(uid: int | None, system_calls: SystemCallFilters, *, undumpable: bool) -> None:
+def take_on(bounds: list[tuple[int, tuple[int, int]]]) -> None:
+    """Bound this process."""
+    for kind, bound in bounds:
+        resource.setrlimit(kind, bound)
+
+
+def give_up_powers(uid: int | None, system_calls: SystemCallFilters) -> None:
+    """Change to the uid, where there is one, and leave this process no power and undumpable."""
     if uid is not None:
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     linux.drop_capabilities()
-    if undumpable:
-        linux.set_undumpable()
-    else:
-        linux.set_dumpable()  # there is nothing in it to hide, and the warden must see how much memory is shared
+    linux.set_undumpable()
     system_calls.install_last()
 
 
-def _call(function: Callable[..., Any], arguments: list[Any]) -> int:
+def function_named(name: str, loaded: dict[str, types.ModuleType]) -> Callable[..., Any]:
+    """Return the function `module:function` of a loaded module."""
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(loaded[module], function)
+    return found
+
+
+def call_and_note(function: Callable[..., Any], arguments: list[Any]) -> int:
     """Call the function and return the exit code."""
     try:
         value = function(*arguments)

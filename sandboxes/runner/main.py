@@ -13,12 +13,13 @@ import traceback
 import types
 
 from sandboxes.runner import linux, probe
-from sandboxes.runner.child import bound_for_all
+from sandboxes.runner.child import Given, bound_for_all, function_named
 from sandboxes.runner.frames import DescriptorEnd
+from sandboxes.runner.line import Line
 from sandboxes.runner.place import Place, place_for
 from sandboxes.runner.seccomp import SystemCallFilters
 from sandboxes.runner.warden import Warden
-from sandboxes.runner.zygote import Line, Zygote
+from sandboxes.runner.zygote import Zygote
 
 _USUAL_MODULES = [
     "abc", "argparse", "array", "base64", "bisect", "calendar", "cmath", "collections", "collections.abc",
@@ -44,7 +45,7 @@ def main() -> int:
     place = place_for(options)
     place.arrive()
     try:
-        loaded = _load(options.modules, place)
+        loaded = _load(options.modules, options.prepare, place)
         place.settle()
         # Made now, since the system-call filter may allow no such pair any more.
         wardens_end, zygotes_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -62,7 +63,7 @@ def main() -> int:
             place.leave()
 
 
-def _load(modules: list[str], place: Place) -> dict[str, types.ModuleType]:
+def _load(modules: list[str], prepare: str | None, place: Place) -> dict[str, types.ModuleType]:
     """Load what jobs need, and return the project's own modules by name.
 
     Those leave Python's table of modules, which a completion finds as in a fresh interpreter. Nothing here protects
@@ -70,7 +71,10 @@ def _load(modules: list[str], place: Place) -> dict[str, types.ModuleType]:
     """
     for name in [*_USUAL_MODULES, probe.__name__, *modules]:
         importlib.import_module(name)
-    site.setquit()
+    for add_names in (site.setquit, site.setcopyright, site.sethelper):
+        add_names()
+    if prepare is not None:
+        function_named(prepare, sys.modules)()
     os.environ.clear()
     os.environ.update(_ENVIRONMENT, HOME=place.work_folder, TMPDIR=place.work_folder)
     own = [name for name in sys.modules if name.partition(".")[0] in _OWN_PACKAGES]
@@ -95,6 +99,10 @@ def _be_zygote(zygote: Zygote, options: argparse.Namespace) -> None:
         linux.set_undumpable()
         for descriptor in {options.incoming, options.outgoing}:
             os.close(descriptor)
+        # The numbers that cases' descriptors get stay taken, so that none of the zygote's own is ever among them.
+        while (spare := os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)) < len(Given._fields):
+            pass
+        os.close(spare)
         random.seed(0)
         gc.collect()
         gc.freeze()  # keep collections in children from touching, and so copying, what they share with this process
@@ -116,5 +124,6 @@ def _parse_arguments() -> argparse.Namespace:
         "--in-container", action="store_true", help="make a user namespace and a root: the engine made neither"
     )
     parser.add_argument("--bare", help="do without namespaces; see `sandboxes.runner.bare.BarePlace.from_arguments`")
+    parser.add_argument("--prepare", help="module:function to call once when the modules are loaded")
     parser.add_argument("modules", nargs="*")
     return parser.parse_args()

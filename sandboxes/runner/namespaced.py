@@ -20,12 +20,13 @@ _OWN_PID = 2  # after the idle process 1
 class NamespacedPlace(Place):
     """See `Place`.
 
-    Process 1 of a process's namespace is an idle one: a program's own must not be, since process 1 is deaf to most
-    signals. When the zygote ends it, the kernel ends all that is left in the namespace.
+    Process 1 of a namespace is an idle one, or a foreman: a program's own must not be, since process 1 is deaf to most
+    signals. When it ends, the kernel ends all that is left in the namespace.
     """
 
     work_folder = WORK_FOLDER
     duties = Duties()
+    has_foremen = True
 
     def __init__(self, base_uid: int | None, *, in_container: bool) -> None:
         self._base_uid = base_uid
@@ -83,9 +84,18 @@ class NamespacedPlace(Place):
             linux.join_namespace(self._own_namespace, linux.CLONE_NEWPID)
         return Forked(pid, _OWN_PID, first)
 
+    def fork_foreman(self) -> Forked:
+        """See `Place.fork_foreman`; here it is process 1 itself."""
+        linux.unshare(linux.CLONE_NEWPID)
+        pid = linux.fork()
+        if pid != 0:
+            linux.join_namespace(self._own_namespace, linux.CLONE_NEWPID)
+        return Forked(pid, 1)
+
     def end(self, ended: Forked, living: Forked | None) -> float:  # noqa: ARG002
         """See `Place.end`."""
-        assert ended.first is not None
+        if ended.first is None:
+            return 0.0  # it was process 1 itself
         os.kill(ended.first, signal.SIGKILL)
         _, _, usage = os.wait4(ended.first, 0)  # returns when the namespace is empty
         return usage.ru_utime + usage.ru_stime

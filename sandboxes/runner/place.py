@@ -35,6 +35,8 @@ class Place(ABC):
     """Where a case's work folder is, while there is one."""
     duties: Duties
     """What is left to the system-call filters."""
+    has_foremen: bool
+    """Whether a job's cases can be left to a foreman (`fork_foreman`)."""
 
     # Called in the process that becomes the warden and starts the zygote.
 
@@ -77,6 +79,13 @@ class Place(ABC):
     @abstractmethod
     def fork(self, role: Role) -> Forked:
         """Fork a case's process, apart from every other."""
+
+    @abstractmethod
+    def fork_foreman(self) -> Forked:
+        """Fork a process in which, and below which, all cases of a job run, apart from every other.
+
+        It ends what each case leaves, and with it ends all that is below it.
+        """
 
     @abstractmethod
     def end(self, ended: Forked, living: Forked | None) -> float:

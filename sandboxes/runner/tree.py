@@ -55,6 +55,12 @@ def remove(top: str) -> None:
     Raises:
         OSError: it could not be removed.
     """
+    empty(top)
+    os.rmdir(top)
+
+
+def empty(top: str) -> None:
+    """Remove what is in a folder; conditions and errors are those of `remove`."""
     prefix = f"{top}/{os.urandom(8).hex()}"
     moved = 0
     waiting = [top]
@@ -76,7 +82,6 @@ def remove(top: str) -> None:
                 waiting.append(f"{prefix}-{moved}")
         if folder != top:
             os.rmdir(folder)
-    os.rmdir(top)
 
 
 def remove_of(uids: tuple[int, ...], folder: str) -> None:

@@ -1,18 +1,18 @@
 """Watching a case's processes: output is bounded as it comes, CPU time decides a timeout, wall time is the backstop."""
 
-import contextlib
 import json
 import os
 import select
 import signal
 import socket
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable, Set
+from typing import Any, Protocol
 
 from sandboxes.runner import linux
 from sandboxes.runner.frames import from_bytes
-from sandboxes.runner.place import Forked, Place, Role
-from sandboxes.runner.zygote import Line
+from sandboxes.runner.line import Line
+from sandboxes.runner.place import Place, Role
 
 _FIRST_LOOK_SECONDS = 0.03  # a case shorter than this is judged by what wait4 says at its end
 _LOOK_EVERY_SECONDS = 0.02
@@ -32,40 +32,41 @@ class HostGone(Exception):
     """The host closed its end in the middle of a job: whatever is still running, nobody waits for it."""
 
 
-class ZygoteGone(Exception):
-    """The zygote ended in the middle of a case."""
+class SandboxBroken(Exception):
+    """The zygote or a foreman failed, or could not set up what was asked for: never the completion's fault."""
 
 
-class Connections(NamedTuple):
-    """What a warden has to do with."""
+class Around(Protocol):
+    """What is around a case."""
 
-    host: int
-    """Descriptor of the channel."""
-    line: Line
-    """To the zygote."""
-    zygote: int
-    """The zygote's process id."""
+    @property
+    def host(self) -> int:
+        """Descriptor of the channel to the host."""
+
+    @property
+    def zygote(self) -> int:
+        """The zygote's process id."""
+
+    @property
+    def place(self) -> Place:
+        """Where the case runs."""
 
 
 class Watched:
     """A process of the case, what it wrote so far and how it ended."""
 
-    def __init__(self, forked: Forked, pidfd: int, stdout: int, stderr: int, result: int) -> None:
-        self.pid = forked.pid
-        self.first = forked.first
-        self._own_pid = forked.own_pid
-        self._pidfd = pidfd
-        self.output = {stdout: bytearray(), stderr: bytearray(), result: bytearray()}
-        self.stdout, self.stderr, self.result = stdout, stderr, result
+    def __init__(self, pid: int | None, outputs: tuple[int, int, int], kill: Callable[[], None]) -> None:
+        self.pid = pid
+        """Its process id where that must be known, as a driver's must."""
+        self.kill = kill
+        """Ends the process, unless it has ended."""
+        self.stdout, self.stderr, self.result = outputs
+        self.output = {descriptor: bytearray() for descriptor in outputs}
+        self.own_pid = -1
         self.limit: str | None = None
         self.status: int | None = None
         self.cpu_seconds = 0.0
         self.peak_memory_bytes = 0
-
-    def kill(self) -> None:
-        """End the process, unless it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def note(self) -> dict[str, Any]:
         """Return what the process said of its function's end; empty when it did not, or not in a readable way.
@@ -79,7 +80,7 @@ class Watched:
                 said = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(said, dict) and said.get("pid") == self._own_pid:
+            if isinstance(said, dict) and said.get("pid") == self.own_pid:
                 return {name: text for name, text in said.items() if isinstance(text, str)}
         return {}
 
@@ -87,10 +88,23 @@ class Watched:
 class Watch:
     """Runs the event loop of one case."""
 
-    def __init__(self, limits: dict[str, float], started: float, place: Place, connections: "Connections") -> None:
+    def __init__(
+        self, limits: dict[str, float], started: float, around: Around, line: Line, *, besides: Set[int]
+    ) -> None:
+        """Start to watch.
+
+        Args:
+            limits: the case's.
+            started: by the monotonic clock.
+            around: the sandbox.
+            line: to whoever collects the case's processes and tells of their ends.
+            besides: processes below the zygote that are not the guest's.
+        """
         self._limits = limits
-        self._host, self._line, self._zygote = connections
-        self._place = place
+        self._around = around
+        self._place = around.place
+        self._line = line
+        self._besides = besides
         self._started = started
         self.guest: Watched
         self.driver: Watched | None = None
@@ -105,7 +119,7 @@ class Watch:
         self._tree_cpu_seconds = 0.0
         self._heirs_cpu_seconds = 0.0
         self._peak_memory_bytes = 0
-        self._inherited = _usage(self._zygote)[1]
+        self._inherited = _usage(around.zygote)[1]
 
     def add(self, role: Role, watched: Watched) -> None:
         """Watch a process, too."""
@@ -123,14 +137,14 @@ class Watch:
 
         Raises:
             HostGone: the host did not wait for it.
-            ZygoteGone: the zygote did not.
+            SandboxBroken: nobody tells of the processes' ends any more.
         """
         line = self._line.fileno()
-        self._poll.register(self._host, 0)  # only its end is of interest
+        self._poll.register(self._around.host, 0)  # only its end is of interest
         self._poll.register(line, select.POLLIN)
         while self._alive:
             for descriptor, _ in self._poll.poll(self._timeout_ms()):
-                if descriptor == self._host:
+                if descriptor == self._around.host:
                     raise HostGone
                 if descriptor == line:
                     self._hear_of_end()
@@ -227,7 +241,8 @@ class Watch:
 
     def _kept_waiting(self, now: float) -> bool:
         """Move the deadline by the time that the machine's load kept the case off the CPUs; whether that is later."""
-        waited = max((_run_delay_seconds(watched.pid) for watched in self._alive), default=0.0)
+        pids = self._processes() + ([self.driver.pid] if self.driver and self.driver.pid else [])
+        waited = max(map(_run_delay_seconds, pids), default=0.0)
         wall = self._limits["wall_seconds"]
         self._wall_deadline = self._started + min(wall + waited, wall * WALL_STRETCH)
         return now < self._wall_deadline
@@ -235,10 +250,11 @@ class Watch:
     def _look(self) -> None:
         """Measure the processes that are there now and stop the case when together they are over a bound."""
         if self.driver in self._alive and self.driver is not None:
+            assert self.driver.pid is not None
             cpu, memory = _usage(self.driver.pid)
             self._stop_if_over(self.driver, cpu, memory, 1)
         if self.guest in self._alive:
-            pids = self._place.processes(self._zygote, self._not_the_guests())
+            pids = self._processes()
             usages = [_usage(pid) for pid in pids]
             cpu = sum(u[0] for u in usages)
             memory = self._memory_of(pids, [u[1] for u in usages])
@@ -251,9 +267,9 @@ class Watch:
             if self._place.is_overfull(self._limits, at_end=False):
                 self._stop(self.guest, "file_size")
 
-    def _not_the_guests(self) -> set[int]:
-        apart = {self.guest.first, *((self.driver.pid, self.driver.first) if self.driver else ())}
-        return {pid for pid in apart if pid is not None}
+    def _processes(self) -> list[int]:
+        """Return the guest's processes."""
+        return self._place.processes(self._around.zygote, self._besides)
 
     def _memory_of(self, pids: list[int], resident: list[int]) -> int:
         """Return the memory of processes, in bytes, what they share counted once where the kernel tells."""
@@ -281,10 +297,11 @@ class Watch:
         """Take in what the zygote says of a process that ended."""
         heard = self._line.hear()
         if heard is None:
-            raise ZygoteGone("the zygote ended in the middle of a case")
+            raise SandboxBroken("the zygote or a foreman ended in the middle of a case")
         said, _ = heard
         watched = self.guest if said["ended"] == "guest" else self.driver
         assert watched is not None
+        watched.own_pid = said["own_pid"]
         watched.status = said["status"]
         watched.cpu_seconds = said["cpu_seconds"]
         watched.peak_memory_bytes = said["peak_memory_bytes"]

@@ -4,43 +4,16 @@ It knows of a job no more than the names of its functions and its limits, and ha
 knew, the processes of later jobs would inherit.
 """
 
-import json
 import os
 import select
-import socket
 import types
 from typing import Any, NamedTuple
 
-from sandboxes.runner.child import Given, run_child
+from sandboxes.runner.child import Given, function_named, run_child
+from sandboxes.runner.foreman import ForemansGiven, run_foreman
+from sandboxes.runner.line import Line
 from sandboxes.runner.place import Forked, Place, Role
 from sandboxes.runner.seccomp import SystemCallFilters
-
-_MESSAGE_BYTES = 1 << 16
-_DESCRIPTORS = 32
-
-
-class Line:
-    """An end of the connection between warden and zygote: messages with descriptors."""
-
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
-
-    def fileno(self) -> int:
-        """Return the connection's descriptor."""
-        return self._end.fileno()
-
-    def tell(self, message: Any, descriptors: list[int] | None = None) -> None:
-        """Send a message; OSError when the other end is gone."""
-        data = json.dumps(message, separators=(",", ":")).encode()
-        if descriptors:
-            socket.send_fds(self._end, [data], descriptors)
-        else:
-            self._end.send(data)
-
-    def hear(self) -> tuple[Any, list[int]] | None:
-        """Return the next message and its descriptors; None when the other end is gone."""
-        data, descriptors, _, _ = socket.recv_fds(self._end, _MESSAGE_BYTES, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
-        return (json.loads(data), descriptors) if data else None
 
 
 class _Living(NamedTuple):
@@ -68,7 +41,7 @@ class Zygote:
             self._poll.register(self._line.fileno(), 0)  # only its end is of interest while a case runs
             while (asked := self._line.hear()) is not None:
                 try:
-                    living = self._fork_all(*asked)
+                    living = self._fork_foreman(*asked) if "foreman" in asked[0] else self._fork_all(*asked)
                 except OSError as error:
                     self._line.tell({"fault": f"{type(error).__name__}: {error}"})
                     return 1
@@ -98,10 +71,23 @@ class Zygote:
                     loaded=self._loaded,
                 )
             living.append(_Living(part["role"], forked, os.pidfd_open(forked.pid)))
-        for descriptor in descriptors:
+        self._tell_of(living, descriptors)
+        return living
+
+    def _fork_foreman(self, asked: dict[str, Any], descriptors: list[int]) -> list[_Living]:
+        """Fork a foreman and tell the warden of it."""
+        forked = self._place.fork_foreman()
+        if forked.pid == 0:
+            function = function_named(asked["foreman"], self._loaded)
+            run_foreman(function, ForemansGiven(*descriptors), asked["limits"], self._place, self._system_calls)
+        living = [_Living("guest", forked, os.pidfd_open(forked.pid))]
+        self._tell_of(living, descriptors)
+        return living
+
+    def _tell_of(self, living: list[_Living], handed_on: list[int]) -> None:
+        for descriptor in handed_on:
             os.close(descriptor)
         self._line.tell([process.forked for process in living], [process.pidfd for process in living])
-        return living
 
     def _await_ends(self, living: list[_Living]) -> bool:
         """Collect a case's processes as they end, and end what each leaves; whether the warden is still there."""
@@ -124,6 +110,7 @@ class Zygote:
         self._line.tell(
             {
                 "ended": ended.role,
+                "own_pid": ended.forked.own_pid,
                 "status": status,
                 "cpu_seconds": usage.ru_utime + usage.ru_stime,
                 "heirs_cpu_seconds": heirs_cpu_seconds,

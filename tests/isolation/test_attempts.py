@@ -80,9 +80,42 @@ def test_attempt_is_held(attempt: Attempt, backend: str, sandbox: ZygoteSandbox,
     if attempt.limit is None:
         assert outcome.ok, said
         assert outcome.stdout.startswith(b"held"), said
-    (honest,) = sandbox.run(Job(guest="sandboxes.runner.probe:answer", cases=[Case(argument=attempt.name)]))
+    check_honest(sandbox, backend, attempt.name)
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda a: f"{a.file}: {a.name}")
+def test_attempt_is_held_in_a_job_of_many(
+    attempt: Attempt, backend: str, sandbox: ZygoteSandbox, host: dict[str, object]
+) -> None:
+    """Nor does it change what the job's other cases see; where there are namespaces, they have them in common."""
+    if backend.startswith("process"):
+        pytest.skip("here a job of many is no different")
+    cases = [Case(argument=source) for source in (LOOK_AROUND, attempt.source(host), LOOK_AROUND)]
+    before, outcome, after = sandbox.run(Job("sandboxes.runner.probe:run_source", cases=cases, limits=LIMITS))
+    said = (outcome.stdout + outcome.stderr).decode(errors="replace")[-2000:]
+    assert outcome.limit == attempt.limit, said
+    if attempt.limit is None:
+        assert outcome.ok, said
+        assert outcome.stdout.startswith(b"held"), said
+    assert after.ok, after
+    assert after.stdout == before.stdout
+    check_honest(sandbox, backend, attempt.name)
+
+
+LOOK_AROUND = """
+import os
+pids = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+work = os.stat(".")
+print(pids, os.listdir("."), oct(work.st_mode), work.st_uid, os.listxattr("."), os.getppid(), os.getcwd(), os.environ)
+print(sorted(os.listdir("/proc/self/fd")), os.sched_getaffinity(0), os.getpgrp() == os.getpid(), os.umask(0))
+print(*open("/proc/self/limits"), os.statvfs("/work").f_bavail, os.statvfs("/work").f_favail)
+"""
+
+
+def check_honest(sandbox: ZygoteSandbox, backend: str, name: str) -> None:
+    (honest,) = sandbox.run(Job(guest="sandboxes.runner.probe:answer", cases=[Case(argument=name)]))
     assert honest.returned
     assert isinstance(honest.result, dict)
-    assert honest.result["argument"] == attempt.name
+    assert honest.result["argument"] == name
     if not backend.startswith("process"):
         assert (honest.result["uid"], honest.result["pid"]) == (1000, 2)

@@ -88,3 +88,11 @@ class Counting:
         self.jobs += 1
         self.cases += len(job.cases)
         return self.inner.run(profile, job)
+
+
+class NoSandboxes:
+    """Any use is a failure: reading a short answer needs no sandbox."""
+
+    def run(self, profile: Profile, job: Job) -> list[Outcome]:
+        """Fail."""
+        raise AssertionError(f"{job.guest} ran in {profile.name}")

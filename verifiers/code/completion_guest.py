@@ -5,7 +5,6 @@ answers with a value or an exception. Everything that the completion can do here
 value: the driver takes nothing from this process but values.
 """
 
-import asyncio
 import builtins
 import copy
 import linecache
@@ -173,6 +172,8 @@ class Server:
         return issubclass(target, kind)
 
     def _do_await(self, target: Any) -> Any:
+        import asyncio  # noqa: PLC0415 - a module of many, whose pages every other job's fork would pay for
+
         return asyncio.run(target)
 
     # Values that are not plain.

@@ -4,10 +4,9 @@ Runs inside the sandbox, in the completion's own process. Nothing here protects 
 not in this process.
 """
 
-import _sitebuiltins
 import atexit
-import builtins
 import io
+import os
 import sys
 import threading
 import types
@@ -15,11 +14,13 @@ from pathlib import Path
 
 PROGRAM_FILE = "main.py"
 _OWN_FOLDER = str(Path(__file__).parents[2])
+_prepared: list[object] = []
 
 
 def read_program() -> str:
     """Return the source that the job put in the work folder, line ends as they are."""
-    return Path(PROGRAM_FILE).read_bytes().decode("utf-8", "surrogatepass")
+    with open(PROGRAM_FILE, "rb") as file:  # noqa: PTH123 - a path object costs more than the reading
+        return file.read().decode("utf-8", "surrogatepass")
 
 
 def start_program(name: str) -> types.ModuleType:
@@ -28,17 +29,36 @@ def start_program(name: str) -> types.ModuleType:
     Args:
         name: the module's `__name__`; `__main__` is always an empty or this module.
     """
-    _open_streams()
-    _add_site_builtins()
-    sys.path[:] = [str(Path.cwd()), *(entry for entry in sys.path if entry and entry != _OWN_FOLDER)]
+    if sys.stdin not in _prepared:
+        open_streams()
+    folder = os.getcwd()  # noqa: PTH109 - as in `read_program`
+    sys.path[:] = [folder, *(entry for entry in sys.path if entry and entry != _OWN_FOLDER)]
     sys.argv = [PROGRAM_FILE]
     module = types.ModuleType(name)
-    module.__file__ = str(Path(PROGRAM_FILE).absolute())
+    module.__file__ = f"{folder}/{PROGRAM_FILE}"
     module.__dict__["__builtins__"] = sys.modules["builtins"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     sys.modules[name] = module
     _forgive_own_frames()
     return module
+
+
+def prepare_streams() -> None:
+    """Make the streams once, in the zygote, that the programs of all jobs find; only while nothing was read or written.
+
+    They are those of a program that reads a file and writes to pipes, as a job's do.
+    """
+    file = os.memfd_create("input", os.MFD_CLOEXEC)
+    reading, writing = os.pipe()
+    kept = [os.dup(number) for number in range(3)]
+    for number, descriptor in enumerate((file, writing, writing)):
+        os.dup2(descriptor, number)
+    open_streams()
+    for number, descriptor in enumerate(kept):
+        os.dup2(descriptor, number)
+    for descriptor in (file, reading, writing, *kept):
+        os.close(descriptor)
+    _prepared.append(sys.stdin)
 
 
 def end_program() -> None:
@@ -50,7 +70,8 @@ def end_program() -> None:
             stream.flush()
 
 
-def _open_streams() -> None:
+def open_streams() -> None:
+    """Give this process new standard streams."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         mode = "r" if number == 0 else "w"
         raw = io.FileIO(number, mode, closefd=False)
@@ -65,17 +86,6 @@ def _open_streams() -> None:
         stream.mode = mode  # type: ignore[misc]  # as the interpreter does itself
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-
-
-def _add_site_builtins() -> None:
-    """Define what the module `site`, which the sandbox leaves out, adds to the builtin names."""
-    for name in ("exit", "quit"):
-        setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
-    for name, text in (("copyright", sys.copyright), ("credits", "See www.python.org for more information.")):
-        setattr(builtins, name, _sitebuiltins._Printer(name, text))
-    license_text = "See https://www.python.org/psf/license/"
-    setattr(builtins, "license", _sitebuiltins._Printer("license", license_text))  # noqa: B010 - all alike
-    setattr(builtins, "help", _sitebuiltins._Helper())  # noqa: B010
 
 
 def _forgive_own_frames() -> None:

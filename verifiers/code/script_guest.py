@@ -3,7 +3,23 @@
 import types
 from typing import Any
 
-from verifiers.code.interpreter import PROGRAM_FILE, end_program, read_program, start_program
+from verifiers.code.interpreter import PROGRAM_FILE, end_program, prepare_streams, read_program, start_program
+
+_SAMPLE = """
+import sys
+numbers = [int(word) for word in "3 4".split()]
+print(sum(numbers), max(numbers), *sorted(numbers), sep=" ")
+for line in sys.stdin:
+    print(line.strip().upper(), f"{len(line):>4}")
+"""
+_TIMES = 12  # the interpreter adapts code to what it does after a few runs
+
+
+def prepare() -> None:
+    """Run a sample program over and over in the zygote, so that what every program needs is warm, and make streams."""
+    for _ in range(_TIMES):
+        _run(_SAMPLE, start_program("__main__"))
+    prepare_streams()
 
 
 def run_script(_argument: Any) -> None:

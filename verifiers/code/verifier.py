@@ -28,6 +28,7 @@ PROFILE = Profile(
         "verifiers.code.tests_code",
         "verifiers.code.tests_driver",
     ),
+    prepare="verifiers.code.script_guest:prepare",
 )
 
 

@@ -15,6 +15,8 @@ _TRACES = re.compile(
     r"</?tool_calls?\b|<function[=\s>]|\[TOOL_CALLS\]|<\|python_tag\|>|\"(?:tool_calls|arguments)\"\s{0,9}:"
 )
 """What nobody writes who calls nothing."""
+_JSON_CALL_START = re.compile(r"\s*(?:\[\s*)?\{\s*\"(?:name|function|tool)\"")
+"""What starts like the JSON of a call; only where it is no JSON, since much else has a name."""
 _PYTHON_START = re.compile(r"\s*(?:\[\s*)?[A-Za-z_][\w.]*\(")
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,199}")
 
@@ -54,6 +56,8 @@ def read_calls(text: str, syntax: str, names: set[str], answer_tag: str) -> list
         calls, problem = None, str(unreadable)
     if calls is None:
         trace = _trace_of_a_call(text, names)
+        if trace is None and problem is not None and (begun := _JSON_CALL_START.match(text)):
+            trace = begun[0].strip()
         if trace is not None:
             raise Malformed(f"{trace!r} looks like a call, but " + (problem or "there is none that can be read"))
         return []

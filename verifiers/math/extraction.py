@@ -91,7 +91,7 @@ def _choose(answers: list[str], policy: str, source: str) -> Found:
     return Found(answers[0] if policy == "first" else answers[-1], source)
 
 
-def _boxes(text: str, _form: FormatSpec) -> list[str] | None:
+def boxes(text: str, _form: FormatSpec) -> list[str] | None:
     r"""Return the contents of the outermost complete boxes, and of `\boxed 5`; None when the last box is left open."""
     found: list[tuple[int, str]] = []
     opened: list[tuple[int, int] | None] = []  # for every open brace: where its box starts and its content does
@@ -136,7 +136,7 @@ def _answer_tags(text: str, form: FormatSpec) -> list[str] | None:
 
 def _inside(content: str) -> str:
     """Take a box, else what follows an answer phrase, out of an answer tag's content; else all of it."""
-    for rule in (_boxes, _phrases):
+    for rule in (boxes, _phrases):
         answers = rule(content, FormatSpec())
         if answers:
             return answers[-1]
@@ -188,7 +188,7 @@ def _last_numbers(text: str, _form: FormatSpec) -> list[str]:
 
 
 _RULES: dict[str, _Rule] = {
-    "boxed": _boxes,
+    "boxed": boxes,
     "answer_tag": _answer_tags,
     "marker": _markers,
     "phrase": _phrases,

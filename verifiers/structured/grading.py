@@ -8,7 +8,7 @@ from assay.tasks import FormatSpec
 from sandboxes.base import Sandboxes
 from verifiers.base import Failure, Judgement
 from verifiers.reasoning import after_reasoning, without_end_of_turn
-from verifiers.structured.together import Checked, Item, check_together, overloaded
+from verifiers.structured.together import Checked, Item, check_together, failure_of
 
 Judge = Callable[[int, dict[str, Any], Checked], Judgement]
 """Makes a judgement of an item, by its position, and what the guest function returned for it."""
@@ -46,9 +46,9 @@ def answer_part(completion: str, form: FormatSpec) -> str | None:
 
 
 def _judge_broken(check: Checked, probed: Checked) -> Judgement | Failure:
-    lost = overloaded(check) or overloaded(probed)
-    if lost is not None:
-        return lost
+    failure = failure_of(check) or failure_of(probed)
+    if failure is not None:
+        return failure
     if probed.result is None:
         return Failure("bad_reference", f"reference: using it broke a limit of the sandbox ({probed.limit})")
     if "bad_reference" in probed.result:

@@ -214,6 +214,11 @@ def fenced(text: str, languages: tuple[str, ...]) -> str | None:
     return None if place is None else text[place[0] : place[1]]
 
 
+def is_fence_open(text: str, languages: tuple[str, ...]) -> bool:
+    """Whether the text ends within a fenced block of one of the languages."""
+    return _blocks(text)[1] in languages
+
+
 def _answer(text: str, answer_tag: str) -> tuple[int, int]:
     """Return where the content of the last answer tag stands."""
     opening, closing = f"<{answer_tag}>", f"</{answer_tag}>"

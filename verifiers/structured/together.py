@@ -24,6 +24,8 @@ PROFILE = Profile(
         "verifiers.function_call.tools",
         "verifiers.function_call.expected",
         "verifiers.function_call.engine",
+        "verifiers.regex.engine",
+        "verifiers.parses.engine",
     ),
     packages=(
         "jsonschema_rs",
@@ -35,6 +37,10 @@ PROFILE = Profile(
         "attrs",
         "typing_extensions",
         "webcolors",
+        "re2",
+        "yaml",
+        "lark",
+        "sqlglot",
     ),
 )
 """The one warm sandbox of all verifiers of structured answers."""
@@ -74,10 +80,10 @@ class Checked:
 
     @property
     def limit(self) -> str:
-        """How a check without a result ended: the name of a limit, a signal or `crashed`."""
+        """How a check without a result ended: the name of a limit or a signal, or `recursion`."""
         if self.outcome.limit is not None:
             return self.outcome.limit
-        return "crashed" if self.outcome.signal is None else f"signal_{self.outcome.signal}"
+        return "recursion" if self.outcome.signal is None else f"signal_{self.outcome.signal}"
 
 
 def check_together(guest: str, items: Sequence[Item], sandboxes: Sandboxes, *, alone: bool = False) -> list[Checked]:
@@ -105,14 +111,21 @@ def check_together(guest: str, items: Sequence[Item], sandboxes: Sandboxes, *, a
     return [Checked(_results(outcome)[0] if outcome.returned else None, outcome) for outcome in outcomes]
 
 
-def overloaded(check: Checked) -> Failure | None:
-    """Return the failure of a check that the machine, not what was checked, kept from ending."""
+def failure_of(check: Checked) -> Failure | None:
+    """Return the failure of a check that ended neither by itself nor by what was checked.
+
+    That is the machine's fault, or a defect of the check: an exception that nobody foresaw tells nothing.
+    """
+    outcome = check.outcome
     if check.result is not None:
         return None
-    if check.outcome.signal == signal.SIGKILL and check.outcome.limit is None:
-        return Failure("sandbox_lost", "the check was killed from outside: the machine is out of memory")
-    if check.outcome.limit == "wall_timeout":
+    if outcome.limit == "wall_timeout":
         return Failure("sandbox_lost", "the check got no CPU time: the machine is overloaded")
+    if outcome.limit is None and outcome.signal == signal.SIGKILL:
+        return Failure("sandbox_lost", "the check was killed from outside: the machine is out of memory")
+    last_line = outcome.stderr.rstrip().rpartition(b"\n")[2].decode(errors="replace")
+    if outcome.limit is None and outcome.signal is None and not last_line.startswith("RecursionError"):
+        return Failure("internal", f"the check failed unexpectedly ({last_line[:200]})")
     return None
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from assay._base import Json, JsonObject, WireModel
+from assay._base import Json, JsonObject, Schema, WireModel
 from assay.tasks.base import ScoredTask
 
 Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -19,7 +19,7 @@ class ExpectedCall(WireModel):
     """Arguments with the one value that is right."""
     any_of: dict[str, Annotated[list[Json], Field(min_length=1)]] = Field(default_factory=dict)
     """Arguments with several values, any of which is right."""
-    matching: dict[str, bool | JsonObject] = Field(default_factory=dict)
+    matching: dict[str, Schema] = Field(default_factory=dict)
     """Arguments with a JSON Schema that the value must satisfy."""
     optional: list[str] = Field(default_factory=list)
     """Arguments among these that may as well be left out."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from assay._base import Json, JsonObject, WireModel
+from assay._base import Json, Schema, WireModel
 from assay.tasks.base import ScoredTask
 
 JsonSource = Literal["auto", "whole", "fence", "answer_tag", "first", "last"]
@@ -54,9 +54,9 @@ class JsonSchemaTask(ScoredTask):
     )
 
     verifier: Literal["json_schema"]
-    reference: bool | JsonObject
+    reference: Schema
     """The schema."""
-    schemas: dict[str, bool | JsonObject] = Field(default_factory=dict, max_length=1000)
+    schemas: dict[str, Schema] = Field(default_factory=dict, max_length=1000)
     """Further schemas by their URI, for `$ref` and `$schema`; nothing is ever fetched."""
     accepted: Annotated[list[Json], Field(min_length=1, max_length=64)] | None = None
     """Values of which the completion's must equal one, as JSON: 1 equals 1.0, the order of keys does not count."""

@@ -105,7 +105,8 @@ escaped = True
 
 # %% become another user
 import os
-os.setresuid(1001, 1001, 1001)
+other = 1002 if os.getuid() == 1001 else 1001
+os.setresuid(other, other, other)
 escaped = True
 
 # %% capabilities

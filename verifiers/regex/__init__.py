@@ -1,0 +1,1 @@
+"""The regex verifier."""
