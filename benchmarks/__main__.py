@@ -62,8 +62,9 @@ def main() -> None:
     floor.add_column("way")
     floor.add_column("p50, alone", justify="right")
     floor.add_column("runs/s, 2 at a time", justify="right")
+    floor.add_column("of the bare fork", justify="right")
     for cost in costs():
-        floor.add_row(cost.name, f"{cost.p50_ms:.2f} ms", f"{cost.per_second:.0f}")
+        floor.add_row(cost.name, f"{cost.p50_ms:.2f} ms", f"{cost.per_second:.0f}", f"{cost.of_floor:.2f}×")
     console.print(floor)
 
 

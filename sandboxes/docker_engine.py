@@ -56,6 +56,9 @@ class DockerSandbox(ZygoteSandbox):
         """
         try:
             self._client: docker.APIClient = docker.from_env().api
+        except DockerException as error:
+            raise SandboxUnavailable(f"the docker backend needs a running engine: {error}") from None
+        try:
             _check_image(self._client, config.image, profile)
             self._container = self._create(profile, config)
             self._attached = self._client.attach_socket(
@@ -63,12 +66,17 @@ class DockerSandbox(ZygoteSandbox):
             )
             self._stream: socket.socket = self._attached._sock
             self._client.start(self._container)
+        except SandboxUnavailable:
+            self._client.close()
+            raise
         except ImageNotFound:
+            self._client.close()
             raise SandboxUnavailable(
                 f"the engine has no image {config.image}; build it with `assay image build --base BASE`"
             ) from None
         except DockerException as error:
-            raise SandboxUnavailable(f"the docker backend needs a running engine: {error}") from None
+            self._client.close()
+            raise SandboxUnavailable(f"the engine could not start a container: {error}") from None
         self._buffer = bytearray()
         self._left_in_chunk = 0
         super().__init__(self._receive, self._stream.sendall)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from sandboxes.base import SandboxUnavailable
+from sandboxes.runner import linux
 from sandboxes.zygote_sandbox import ZygoteSandbox
 
 Capability = Literal["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SETPCAP", "SYS_ADMIN"]
@@ -80,6 +81,11 @@ class LocalSandbox(ZygoteSandbox):
         self._errors.seek(0)
         written = self._errors.read(4000).decode(errors="replace").strip()
         return self.advise(written or failure)
+
+    def own_memory_bytes(self) -> int:
+        """See `ZygoteSandbox.own_memory_bytes`."""
+        pids = [self._process.pid, *linux.descendants(self._process.pid)]
+        return sum(map(linux.resident_bytes, pids))
 
     def close(self) -> None:
         """See `sandboxes.base.Sandbox.close`."""

@@ -1,13 +1,13 @@
 """The warm sandboxes of one worker process: for each profile one in use and spares that get warm meanwhile.
 
-A sandbox is replaced after a number of jobs, when it is lost, and when a job got past a bound by more than measuring
-explains. The spare takes its place at once, so that no job waits for a start.
+A sandbox is replaced after a number of jobs, when it has grown, when it is lost, and when a job got past a bound by
+more than measuring explains. The spare takes its place at once, so that no job waits for a start.
 """
 
 import contextlib
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Literal, Self, assert_never
 
@@ -20,6 +20,7 @@ Backend = Literal["bubblewrap", "docker", "process"]
 
 _CPU_SLACK_SECONDS = 1.0
 _MEMORY_SLACK = 1.5
+_JOBS_BETWEEN_MEASURING = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,12 @@ class SandboxConfig:
     """Jobs after which a sandbox is replaced by a fresh one."""
     spares: int = 1
     """Sandboxes kept warm beside the one in use, for each profile."""
+    own_memory_bytes: int = 1 << 30
+    """A sandbox whose own processes hold more than this between two jobs is replaced."""
+    docker_memory_bytes: int = 4 << 30
+    """Bound of a container, jobs included."""
+    docker_cpus: float | None = None
+    """CPUs that a container may use at most; no bound when not given."""
 
 
 def start_sandbox(profile: Profile, config: SandboxConfig) -> ZygoteSandbox:
@@ -53,7 +60,12 @@ def start_sandbox(profile: Profile, config: SandboxConfig) -> ZygoteSandbox:
             # Imported where it is used: a machine without an engine need not load its client.
             from sandboxes.docker_engine import DockerConfig, DockerSandbox  # noqa: PLC0415
 
-            return DockerSandbox(profile, DockerConfig(config.docker_image, config.docker_runtime))
+            return DockerSandbox(
+                profile,
+                DockerConfig(
+                    config.docker_image, config.docker_runtime, config.docker_memory_bytes, cpus=config.docker_cpus
+                ),
+            )
         case "process":
             return ProcessSandbox(profile, ProcessConfig(config.process_anywhere))
     assert_never(config.backend)
@@ -69,11 +81,22 @@ class PoolState:
     started: int = 0
     jobs: int = 0
     recycled: int = 0
-    """Replaced after their number of jobs."""
+    """Replaced after their number of jobs, or since they had grown."""
     lost: int = 0
     """Died, or stopped making sense."""
     doubted: int = 0
     """Replaced because a job got past a bound."""
+
+
+def total(states: Iterable[PoolState]) -> list[PoolState]:
+    """Return the states of several pools as if they were one, by profile."""
+    totals: dict[str, PoolState] = {}
+    for state in states:
+        whole = totals.setdefault(state.profile, PoolState(state.profile))
+        for field_ in fields(PoolState):
+            if field_.name != "profile":
+                setattr(whole, field_.name, getattr(whole, field_.name) + getattr(state, field_.name))
+    return [totals[name] for name in sorted(totals)]
 
 
 @dataclass(slots=True)
@@ -118,10 +141,16 @@ class LocalSandboxes:
         if _past_a_bound(job, outcomes):
             shelf.state.doubted += 1
             self._replace_first(profile, shelf)
-        elif shelf.jobs_of_first >= self._config.recycle_after_jobs:
+        elif shelf.jobs_of_first >= self._config.recycle_after_jobs or self._has_grown(shelf, sandbox):
             shelf.state.recycled += 1
             self._replace_first(profile, shelf)
         return outcomes
+
+    def _has_grown(self, shelf: _Shelf, sandbox: ZygoteSandbox) -> bool:
+        return (
+            shelf.jobs_of_first % _JOBS_BETWEEN_MEASURING == 0
+            and sandbox.own_memory_bytes() > self._config.own_memory_bytes
+        )
 
     def state(self) -> list[PoolState]:
         """Return what the pool has done so far, by profile."""

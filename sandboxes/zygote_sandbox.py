@@ -46,6 +46,10 @@ class ZygoteSandbox(ABC):
     def explain(self, failure: str) -> str:
         """Return why the sandbox did not start and what to change; `failure` is what the channel said."""
 
+    def own_memory_bytes(self) -> int:
+        """Return the resident memory of the sandbox's own processes, between jobs; 0 where the backend bounds it."""
+        return 0
+
     @abstractmethod
     def close(self) -> None:
         """See `sandboxes.base.Sandbox.close`."""

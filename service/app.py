@@ -10,6 +10,7 @@ from assay.verdict import Verdict
 from assay.wire import GradeResponse, JobAccepted, JobStatus, VerifierInfo
 from fastapi import FastAPI, Request
 from fastapi.responses import Response, StreamingResponse
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from service import catalogue, openapi
 from service.access import AccessGuard
@@ -19,6 +20,7 @@ from service.dispatch.base import Dispatcher, QueueFull, Stopping, Submission
 from service.dispatch.local import LocalDispatcher
 from service.errors import BadHeader, TooManyTasks, Unavailable
 from service.jobs import Job, JobStore
+from service.metrics import Metrics
 from service.problems import handle_problems
 from service.responses import model_response
 from service.settings import Settings
@@ -76,6 +78,7 @@ class Gateway:
         self.jobs = JobStore(
             max_jobs=settings.max_jobs, max_tasks=settings.max_job_tasks, ttl_seconds=settings.job_ttl_seconds
         )
+        self.metrics = Metrics(dispatcher)
         self._parse = request_parser(settings.max_tasks)
 
     async def start(self, on_failure: Callable[[Exception], None] | None) -> None:
@@ -247,6 +250,17 @@ def _add_information(app: FastAPI, gateway: Gateway) -> None:
     async def verifiers() -> list[VerifierInfo]:
         """Return every verifier with its version, its task's schema and an example that is graded 1."""
         return listed
+
+    @app.get(
+        "/metrics",
+        summary="Metrics for Prometheus",
+        tags=["information"],
+        response_class=Response,
+        responses={200: {"description": "Prometheus's text format", "content": {"text/plain": {}}}},
+    )
+    async def metrics() -> Response:
+        """Return the state of the sandboxes and of the queue; needs a key where other paths do."""
+        return Response(gateway.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     @app.get("/healthz", summary="Whether the process lives", tags=["information"])
     async def healthz() -> dict[str, str]:

@@ -23,6 +23,8 @@ CHUNK = b"C"
 """Gateway to worker: `ChunkMessage`."""
 VERDICT = b"V"
 """Worker to gateway, once for each task of the chunk, in order: the verdict."""
+POOL = b"P"
+"""Worker to gateway, now and then: {"profiles": [`sandboxes.pool.PoolState`, …]}."""
 
 _HEADER = 5
 _MAX_FRAME = (1 << 32) - 1

@@ -92,10 +92,16 @@ class Settings(BaseSettings):
     """Jobs after which a warm sandbox is replaced by a fresh one."""
     sandbox_spares: int = Field(default=1, ge=0, le=16)
     """Sandboxes kept warm beside the one in use, for each worker and profile, so that none is waited for."""
+    sandbox_memory_mb: int = Field(default=1024, ge=64)
+    """Memory that a sandbox's own processes may hold between two jobs; one that has grown larger is replaced."""
     docker_image: str = "assay-sandbox:latest"
     """Image of the docker backend, built by `assay image build`."""
     docker_runtime: str | None = None
     """Another runtime of the docker engine, such as `runsc` (gVisor); the engine's default when left out."""
+    docker_memory_mb: int = Field(default=4096, ge=128)
+    """Bound on the memory of one container of the docker backend, jobs included."""
+    docker_cpus: float | None = Field(default=None, gt=0)
+    """CPUs that one container of the docker backend may use at most; no bound when left out."""
     process_sandbox_anywhere: bool = False
     """Let the process backend start also where nothing says that the place is itself the isolation, as an AWS Lambda
     function or a Fargate task is."""
@@ -147,6 +153,9 @@ class Settings(BaseSettings):
             process_anywhere=self.process_sandbox_anywhere,
             recycle_after_jobs=self.sandbox_recycle_jobs,
             spares=self.sandbox_spares,
+            own_memory_bytes=self.sandbox_memory_mb << 20,
+            docker_memory_bytes=self.docker_memory_mb << 20,
+            docker_cpus=self.docker_cpus,
         )
 
     @property

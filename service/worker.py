@@ -10,7 +10,9 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from types import FrameType
 
 from assay.verdict import Verdict
@@ -24,6 +26,8 @@ from verifiers.base import Failure
 from verifiers.registry import REGISTRY
 
 logger = logging.getLogger(__name__)
+
+_SECONDS_BETWEEN_POOL_STATES = 1.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,15 +59,25 @@ def _serve(channel: socket.socket, config: frames.WorkerConfig) -> int:
             channel.sendall(frames.encode_json(frames.UNAVAILABLE, {"message": str(reason)}))
             return 1
         channel.sendall(frames.encode(frames.READY, b"{}"))
+        told = _tell_of_pool(channel, sandboxes)
         while (frame := frames.receive(channel)) is not None:
             chunk = frames.ChunkMessage.model_validate_json(frame[1])
             for verdict in grade(chunk.tasks, REGISTRY, sandboxes, chunk.queue_ms):
                 channel.sendall(frames.encode(frames.VERDICT, _encode(verdict)))
+            if time.monotonic() - told > _SECONDS_BETWEEN_POOL_STATES:
+                told = _tell_of_pool(channel, sandboxes)
     except (BrokenPipeError, ConnectionResetError):
         logger.debug("the gateway has gone")
     finally:
         sandboxes.close()
     return 0
+
+
+def _tell_of_pool(channel: socket.socket, sandboxes: LocalSandboxes) -> float:
+    """Send the pool's state and return the time by the monotonic clock."""
+    states = [asdict(state) for state in sandboxes.state()]
+    channel.sendall(frames.encode_json(frames.POOL, {"profiles": states}))
+    return time.monotonic()
 
 
 def _profiles(verifiers: Sequence[str]) -> list[Profile]:

@@ -173,6 +173,15 @@ def _children(pid: int) -> list[int]:
     return found
 
 
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process; 0 when it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
 def process_cpu_seconds(pid: int) -> float:
     """CPU time of a process and all its threads, in seconds, while it lives (its children left out).
 

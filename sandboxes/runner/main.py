@@ -1,6 +1,7 @@
 """The start of the program inside a sandbox: load what jobs need, give up what none needs, become warden and zygote."""
 
 import argparse
+import fcntl
 import gc
 import importlib
 import os
@@ -28,6 +29,7 @@ _USUAL_MODULES = [
     "queue", "random", "re", "statistics", "string", "struct", "sys", "textwrap", "threading", "time",
     "traceback", "types", "typing", "unicodedata", "uuid",
 ]  # fmt: skip
+_FIRST_FREE = len(Given._fields)
 _OWN_PACKAGES = ("sandboxes", "verifiers", "tests")
 
 _ENVIRONMENT = {
@@ -42,6 +44,7 @@ _ENVIRONMENT = {
 def main() -> int:
     """Prepare, then serve the host until it closes the channel; return the exit code."""
     options = _parse_arguments()
+    host = _take_channel(options.incoming, options.outgoing)
     place = place_for(options)
     place.arrive()
     try:
@@ -53,14 +56,29 @@ def main() -> int:
         zygote = os.fork()
         if zygote == 0:
             wardens_end.close()
-            _be_zygote(Zygote(Line(zygotes_end), system_calls, place, loaded), options)
+            for descriptor in {host.incoming, host.outgoing}:
+                os.close(descriptor)
+            _be_zygote(Zygote(Line(zygotes_end), system_calls, place, loaded))
         zygotes_end.close()
-        return Warden(DescriptorEnd(options.incoming, options.outgoing), Line(wardens_end), zygote, place).serve()
+        return Warden(host, Line(wardens_end), zygote, place).serve()
     finally:
         try:
             place.leave()
         except SystemExit:  # told to leave while leaving; that comes once
             place.leave()
+
+
+def _take_channel(incoming: int, outgoing: int) -> DescriptorEnd:
+    """Take the channel to the host away from where something loaded might read or write by mistake."""
+    nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    taken = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) for descriptor in (incoming, outgoing)]
+    for descriptor in {incoming, outgoing}:
+        os.dup2(nothing, descriptor) if descriptor < 3 else os.close(descriptor)
+    # The numbers that cases' descriptors get stay taken, so that none of the runner's own is ever among them.
+    while (filler := os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)) < _FIRST_FREE:
+        pass
+    os.close(filler)
+    return DescriptorEnd(*taken)
 
 
 def _load(modules: list[str], prepare: str | None, place: Place) -> dict[str, types.ModuleType]:
@@ -91,18 +109,12 @@ def _confine(place: Place) -> SystemCallFilters:
     return system_calls
 
 
-def _be_zygote(zygote: Zygote, options: argparse.Namespace) -> None:
+def _be_zygote(zygote: Zygote) -> None:
     """Serve the warden and end this process."""
     code = 1
     try:
         linux.die_with_parent(signal.SIGKILL)  # a place may choose a milder signal
         linux.set_undumpable()
-        for descriptor in {options.incoming, options.outgoing}:
-            os.close(descriptor)
-        # The numbers that cases' descriptors get stay taken, so that none of the zygote's own is ever among them.
-        while (spare := os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)) < len(Given._fields):
-            pass
-        os.close(spare)
         random.seed(0)
         gc.collect()
         gc.freeze()  # keep collections in children from touching, and so copying, what they share with this process

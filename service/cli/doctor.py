@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import docker
 import typer
@@ -21,6 +22,7 @@ from sandboxes.base import Job, Outcome, Profile, SandboxError
 from sandboxes.bubblewrap import find_bwrap
 from sandboxes.pool import SandboxConfig, start_sandbox
 from service.cli.configuration import load_settings
+from service.cli.pool import pool_table
 from verifiers.registry import REGISTRY
 
 
@@ -33,8 +35,16 @@ class Finding:
     ok: bool | None = None
 
 
-def command() -> None:
+def command(
+    url: Annotated[
+        str | None, typer.Option(help="Tell of the sandboxes of the running service at this address instead.")
+    ] = None,
+    api_key: Annotated[str | None, typer.Option(envvar="ASSAY_API_KEY", help="Key for the service at --url.")] = None,
+) -> None:
     """Tell what this machine can isolate, by trying it; ends with 1 when nothing here can."""
+    if url is not None:
+        Console(highlight=False).print(pool_table(url, api_key))
+        return
     config = load_settings().sandbox_config()
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
     for finding in (*_machine(), *_bubblewrap(config.bwrap), _engine()):

@@ -9,6 +9,8 @@ from typing import Protocol
 from assay.tasks import Task
 from assay.verdict import Verdict
 
+from sandboxes.pool import PoolState
+
 
 class DispatchError(Exception):
     """Base of what a dispatcher raises."""
@@ -58,6 +60,15 @@ class Dispatcher(Protocol):
     @property
     def ready(self) -> bool:
         """Whether a task submitted now would be started by a warm worker."""
+        ...
+
+    def pool(self) -> list[PoolState]:
+        """Return the state of the workers' sandboxes as far as it is known here, by profile, all workers together."""
+        ...
+
+    @property
+    def waiting_tasks(self) -> int:
+        """Number of tasks that no worker has yet, as far as it is known here."""
         ...
 
     async def start(self) -> None:

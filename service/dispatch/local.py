@@ -7,13 +7,14 @@ import signal
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 from assay.tasks import Task
 from assay.verdict import ErrorKind, Timing, Verdict
 from pydantic import ValidationError
 
+from sandboxes.pool import PoolState, total
 from service import frames
 from service.dispatch.base import QueueFull, Stopping, WorkersUnavailable
 from service.dispatch.process import WorkerProcess
@@ -97,11 +98,21 @@ class LocalDispatcher:
         self._stop: asyncio.Task[None] | None = None
         self._stopping = False
         self._warm = False
+        self._lost_pools: list[PoolState] = []
 
     @property
     def ready(self) -> bool:
         """Whether workers are warm and tasks are taken."""
         return self._warm and not self._stopping and bool(self._idle or self._assignments)
+
+    def pool(self) -> list[PoolState]:
+        """See `service.dispatch.base.Dispatcher.pool`; what lost workers had done stays counted."""
+        return total([state for worker in self._workers for state in worker.pool] + self._lost_pools)
+
+    @property
+    def waiting_tasks(self) -> int:
+        """See `service.dispatch.base.Dispatcher.waiting_tasks`."""
+        return self._queue.waiting_tasks
 
     async def start(self) -> None:
         """Start the workers and return when all are warm.
@@ -220,6 +231,7 @@ class LocalDispatcher:
             self._hand_out()
             code = await asyncio.shield(worker.ended)
             self._workers.discard(worker)
+            self._lost_pools = total([*self._lost_pools, *(replace(state, warm=0) for state in worker.pool)])
             self._on_lost(worker, code)
 
     def _start_failed(self, first_start: asyncio.Future[None], failures: int, reason: Exception) -> bool:

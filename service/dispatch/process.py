@@ -12,6 +12,7 @@ from typing import cast
 
 import orjson
 
+from sandboxes.pool import PoolState
 from service import frames
 from service.dispatch.base import WorkersUnavailable
 
@@ -27,6 +28,8 @@ class WorkerProcess(asyncio.Protocol):
         """Done when the worker is warm; `WorkersUnavailable` when it says that this machine cannot run it."""
         self.ended: asyncio.Future[int] = loop.create_future()
         """The exit code, negative for a signal, once the process is gone."""
+        self.pool: list[PoolState] = []
+        """What the worker last said of its sandboxes, by profile."""
         self._on_verdict = on_verdict
         self._reader = frames.FrameReader()
         self._transport: asyncio.Transport | None = None
@@ -83,6 +86,8 @@ class WorkerProcess(asyncio.Protocol):
         for kind, payload in self._reader.feed(data):
             if kind == frames.VERDICT:
                 self._on_verdict(self, payload)
+            elif kind == frames.POOL:
+                self.pool = [PoolState(**state) for state in orjson.loads(payload)["profiles"]]
             elif kind == frames.READY:
                 if not self.ready.done():
                     self.ready.set_result(None)

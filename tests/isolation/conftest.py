@@ -16,7 +16,8 @@ from sandboxes.images.build import build_image
 from sandboxes.process import ProcessConfig, ProcessSandbox
 from sandboxes.zygote_sandbox import ZygoteSandbox
 
-PROFILES = (Profile("isolation", ()), Profile("roles", ("tests.isolation.roles",)))
+ROLES = Profile("roles", ("tests.isolation.roles",), prepare="tests.isolation.roles:prepare")
+PROFILES = (Profile("isolation", ()), ROLES)
 DOCKER_BASE = os.environ.get("ASSAY_TEST_DOCKER_BASE")
 IMAGE = "assay-sandbox:isolation-tests"
 OLD_LANDLOCK = 0 if os.geteuid() == 0 else 5

@@ -4,10 +4,11 @@ import secrets
 
 import pytest
 
-from sandboxes.base import Case, Job, Limits, Outcome, Profile
+from sandboxes.base import Case, Job, Limits, Outcome
 from sandboxes.zygote_sandbox import ZygoteSandbox
+from tests.isolation.conftest import ROLES
 
-PROFILE = Profile("roles", ("tests.isolation.roles",))
+PROFILE = ROLES
 
 SCAN_OWN_MEMORY = """
 import ctypes, re
@@ -83,6 +84,11 @@ def heard(outcome: Outcome) -> str:
     assert outcome.returned, outcome
     assert isinstance(outcome.result, dict)
     return str(outcome.result["heard"])
+
+
+def test_a_profile_is_prepared_once(sandbox: ZygoteSandbox) -> None:
+    outcomes = [sandbox.run(Job("tests.isolation.roles:tell", cases=[Case()] * number)) for number in (1, 2)]
+    assert [outcome.result for of_job in outcomes for outcome in of_job] == [["read ''"]] * 3
 
 
 def test_an_honest_guest_is_heard(sandbox: ZygoteSandbox) -> None:

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from assay import Problem, Task
 
+from sandboxes.pool import PoolState
 from service.app import create_app
 from service.dispatch.base import QueueFull, Stopping, Submission
 from service.settings import Settings
@@ -15,6 +16,11 @@ from tests.service.conftest import format_tasks
 
 
 class RefusingDispatcher:
+    waiting_tasks = 0
+
+    def pool(self) -> list[PoolState]:
+        return []
+
     """Refuses every submission with the same exception; the real one is tested on real servers."""
 
     def __init__(self, refusal: Exception) -> None:
