@@ -4,7 +4,7 @@ Drafts 4 to 2020-12 are checked by jsonschema-rs, draft 3, and values that hold 
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -181,13 +181,14 @@ class Schema:
         if is_valid(value):
             if self._accepted is None or any(equal(value, accepted) for accepted in self._accepted):
                 return {"score": 1.0, "reason": "valid" if self._accepted is None else "equal"}
-            return {"score": self._share(value, []), "reason": "different"}
+            return {"score": self._share(value, ()), "reason": "different"}
         wrong = sorted(islice(errors(value), _COUNTED_ERRORS), key=lambda error: (error.pointer, error.keyword))
         shown = [
             {"path": error.pointer[:_SHOWN_CHARACTERS], "keyword": error.keyword, "message": _cut(error.message)}
             for error in wrong[:_SHOWN_ERRORS]
         ]
-        return {"score": self._share(value, wrong), "reason": "invalid", "errors": shown, "error_count": len(wrong)}
+        score = self._share(value, errors(value)) if self._required is not None else 0.0
+        return {"score": score, "reason": "invalid", "errors": shown, "error_count": len(wrong)}
 
     def probe(self) -> None:
         """Check values that nobody could object to, to see what the schema alone costs."""
@@ -274,7 +275,8 @@ class Schema:
                 path, keyword = tuple(error.absolute_path), str(error.validator)
                 if draft == "3" and keyword == "required":
                     path = path[:-1]  # which is the keyword there
-                is_required = keyword == "required" and not path and len(error.absolute_schema_path) <= 3
+                place = list(error.absolute_schema_path)
+                is_required = place == ["required"] or (draft == "3" and place[::2] == ["properties", "required"])
                 yield _Error(path, keyword, error.message, is_required)
 
         return validator.is_valid, errors
@@ -302,18 +304,22 @@ class Schema:
             raise BadSchema("it has no `required` properties, by which `scoring` goes")
         return list(required)
 
-    def _share(self, value: Any, errors: list[_Error]) -> float:
+    def _share(self, value: Any, errors: Iterable[_Error]) -> float:
         """Return the score of a wrong value: the share of required properties that are right, below 1."""
         if self._required is None or not isinstance(value, dict):
             return 0.0
-        wrong = {error.path[0] for error in errors if error.path}
-        rest_is_wrong = any(
-            error.path[0] not in self._required if error.path else not error.is_root_required for error in errors
-        )
+        wrong: set[str | int] = set()
+        rest_is_wrong = False
+        for error in errors:  # all of them: one that is not looked at would be taken for right
+            if error.path:
+                wrong.add(error.path[0])
+            elif not error.is_root_required:
+                rest_is_wrong = True
+        rest_is_wrong = rest_is_wrong or not wrong <= set(self._required)
         valid = [name for name in self._required if name in value and name not in wrong]
-        return max(
-            self._share_of_equal(value, valid, accepted, rest_is_wrong) for accepted in self._accepted or [value]
-        )
+        if self._accepted is None:
+            return self._ratio(len(valid), rest_is_wrong)
+        return max(self._share_of_equal(value, valid, accepted, rest_is_wrong) for accepted in self._accepted)
 
     def _share_of_equal(self, value: dict[str, Any], valid: list[str], accepted: Any, rest_is_wrong: bool) -> float:
         """Return the share of the required properties that are valid and equal to those of an accepted value."""
@@ -325,8 +331,12 @@ class Schema:
         is_rest_equal = all(
             name in value and name in accepted and equal(value[name], accepted[name]) for name in others
         )
-        is_rest_to_blame = rest_is_wrong or not is_rest_equal or len(same) == len(self._required)
-        return len(same) / (len(self._required) + is_rest_to_blame)
+        return self._ratio(len(same), rest_is_wrong or not is_rest_equal)
+
+    def _ratio(self, right: int, rest_is_wrong: bool) -> float:
+        """Return the share of required properties; what else is wrong, or must be where all are right, is one more."""
+        assert self._required is not None
+        return right / (len(self._required) + (rest_is_wrong or right == len(self._required)))
 
 
 def _resource(schema: Any, draft: str) -> Any:
