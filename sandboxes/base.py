@@ -56,6 +56,8 @@ class Profile:
     """Modules of this project to preload; each must import nothing outside the standard library and `packages`."""
     packages: tuple[str, ...] = ()
     """Top-level packages of the environment that are visible inside, such as `sympy`."""
+    paths: tuple[str, ...] = ()
+    """Programs and folders of this machine that are visible inside at their own place, such as a compiler."""
     prepare: str | None = None
     """`module:function`, called once in the sandbox before any job: what all jobs would else do for themselves."""
 

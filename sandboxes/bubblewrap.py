@@ -125,6 +125,7 @@ def _file_system(profile: Profile) -> list[str]:
         elif Path(path).is_dir():
             placed.append(("--ro-bind", path, path))
     placed += [("--ro-bind", path, path) for path in interpreter_paths()]
+    placed += [("--ro-bind", path, path) for path in profile.paths if not path.startswith(SYSTEM_LIBRARIES)]
     placed += [("--dev-bind", f"/dev/{name}", f"/dev/{name}") for name in DEVICES]
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         placed.append(("--symlink", f"/proc/self/fd/{number}", f"/dev/{name}"))

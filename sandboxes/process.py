@@ -191,7 +191,7 @@ def _furnish(folder: Path, profile: Profile, *, for_all: bool) -> tuple[str, lis
 
     Returns the interpreter, and what jobs must be able to read.
     """
-    readable = [str(folder / "lib"), *SYSTEM_LIBRARIES]
+    readable = [str(folder / "lib"), *SYSTEM_LIBRARIES, *profile.paths]
     for inside, outside in library(profile).items():
         placed = folder / "lib" / inside
         placed.parent.mkdir(parents=True, exist_ok=True)

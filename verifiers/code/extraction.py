@@ -14,7 +14,8 @@ from verifiers.format_tags import END_OF_TURN
 
 Rule = Literal["auto", "last_fence", "first_fence", "raw"]
 
-_PYTHON_TAGS = frozenset({"python", "python3", "py", "py3", "python2"})
+PYTHON_TAGS = frozenset({"python", "python3", "py", "py3", "python2"})
+"""Tags of fenced blocks of Python."""
 _FENCE = re.compile(r"^\ufeff?([ \t]*)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 _TAG = re.compile(r"[A-Za-z0-9_+#-]+")
 _CODE_LINE = re.compile(
@@ -56,33 +57,35 @@ class _Block:
     closed: bool
 
 
-def find_program(completion: str, rule: Rule) -> Program | None:
+def find_program(completion: str, rule: Rule, tags: frozenset[str] = PYTHON_TAGS) -> Program | None:
     """Return the program by the rule, or None when there is none.
 
     `raw`: the whole completion. `first_fence`, `last_fence`: that block, whatever its tag, of those that are not empty.
     `auto`: after the last `</think>`, and inside the last `<answer>` there if there is one: the last block tagged as
-    Python, else the last untagged one, else the last one if all have the same tag; without any fence, the text itself.
+    the language (`tags`), else the last untagged one, else the last one if all have the same tag; without any fence,
+    the text itself.
     """
     if rule == "raw":
         return _slice(completion, 0, len(completion), "raw")
     if rule == "auto":
-        return _find_final(completion)
-    blocks = _filled(completion, _blocks(completion, 0, len(completion)))
+        return _find_final(completion, tags)
+    blocks = _filled(completion, _blocks(completion, 0, len(completion), tags))
     return _of_block(completion, blocks[0 if rule == "first_fence" else -1]) if blocks else None
 
 
-def _find_final(completion: str) -> Program | None:
-    start, end, source = _final_part(completion)
-    blocks = list(_blocks(completion, start, end))
+def _find_final(completion: str, tags: frozenset[str]) -> Program | None:
+    start, end, source = _final_part(completion, tags)
+    blocks = list(_blocks(completion, start, end, tags))
     if not blocks:
         return _slice(completion, start, end, source)
     if _is_lone_closing_fence(completion, start, blocks):
         return _slice(completion, start, blocks[0].fence_start, "before_fence")
     filled = _filled(completion, blocks)
-    python = [block for block in filled if block.tag in _PYTHON_TAGS]
+    tagged = [block for block in filled if block.tag in tags]
     untagged = [block for block in filled if not block.tag]
-    if python or untagged:
-        return _of_block(completion, _last_program(completion, python or untagged))
+    if tagged or untagged:
+        last = _last_program(completion, tagged or untagged) if tags is PYTHON_TAGS else (tagged or untagged)[-1]
+        return _of_block(completion, last)
     return _of_block(completion, filled[-1]) if len({block.tag for block in filled}) == 1 else None
 
 
@@ -99,11 +102,11 @@ def _last_program(completion: str, blocks: list[_Block]) -> _Block:
     return defining if defining and usage and names & set(re.findall(r"\w+", text)) else blocks[-1]
 
 
-def _final_part(completion: str) -> tuple[int, int, str]:
+def _final_part(completion: str, tags: frozenset[str]) -> tuple[int, int, str]:
     """Return where the answer stands, and what to call it: after the reasoning, inside the last answer tag."""
     end = _before_end_of_turn(completion)
     start = 1 if completion.startswith(_BYTE_ORDER_MARK) else 0
-    programs = _programs(completion, start, end)
+    programs = _programs(completion, start, end, tags)
     closing = _last_outside(completion, _THINK_END, start, end, programs)
     start = start if closing < 0 else closing + len(_THINK_END)
     opening = _last_outside(completion, _ANSWER, start, end, programs)
@@ -111,14 +114,14 @@ def _final_part(completion: str) -> tuple[int, int, str]:
         return start, end, "text"
     start = opening + len(_ANSWER)
     closing = completion.find(_ANSWER_END, start, end)
-    for block in _programs(completion, start, end):
+    for block in _programs(completion, start, end, tags):
         if block.start <= closing < block.end:
             closing = completion.find(_ANSWER_END, block.end, end)
     return start, end if closing < 0 else closing, "answer"
 
 
-def _programs(completion: str, start: int, end: int) -> list[_Block]:
-    return [b for b in _blocks(completion, start, end) if b.closed and b.tag in _PYTHON_TAGS]
+def _programs(completion: str, start: int, end: int, tags: frozenset[str]) -> list[_Block]:
+    return [b for b in _blocks(completion, start, end, tags) if b.closed and b.tag in tags]
 
 
 def _last_outside(completion: str, tag: str, start: int, end: int, programs: list[_Block]) -> int:
@@ -168,7 +171,7 @@ def _starts_like_code(text: str) -> bool:
     return _CODE_LINE.match(first) is not None
 
 
-def _blocks(completion: str, start: int, end: int) -> Iterator[_Block]:
+def _blocks(completion: str, start: int, end: int, tags: frozenset[str]) -> Iterator[_Block]:
     """Yield the fenced blocks between two offsets, the last one perhaps not closed."""
     opened: re.Match[str] | None = None
     region = completion[start:end]  # so that what follows a tag on its line stands at the start of a line
@@ -181,12 +184,16 @@ def _blocks(completion: str, start: int, end: int) -> Iterator[_Block]:
         if opened is None:
             opened = fence if tag is not None else None
         elif _closes(fence, opened):
-            if _tag(opened) in _PYTHON_TAGS and (real := _end_after_text(region, opened, fences, number)) is not None:
+            if (
+                tags is PYTHON_TAGS
+                and _tag(opened) in tags
+                and (real := _end_after_text(region, opened, fences, number)) is not None
+            ):
                 in_text = real
                 continue
             yield _block(opened, start, fence.start(), closed=True)
             opened = None
-        elif tag in _PYTHON_TAGS and len(fence[1]) <= len(opened[1]):
+        elif tag in tags and len(fence[1]) <= len(opened[1]):
             yield _block(opened, start, fence.start(), closed=False)
             opened = fence
     if opened is not None:
@@ -202,7 +209,7 @@ def _end_after_text(region: str, opened: re.Match[str], fences: list[re.Match[st
         for later in range(number + 1, min(number + 1 + _MOST_FENCES_IN_TEXT, len(fences))):
             odd ^= region.count(quotes, begin, fences[later].start()) % 2 == 1
             begin = fences[later].start()
-            if _tag(fences[later]) in _PYTHON_TAGS and not odd:
+            if _tag(fences[later]) in PYTHON_TAGS and not odd:
                 break
             if not odd and _closes(fences[later], opened):
                 return later

@@ -57,6 +57,11 @@ def reason_not_compiled(program: Program | None) -> str:
     return "no_code_found" if program is None or program.source in ("text", "answer") else "syntax_error"
 
 
+def reason_refused(program: Program | None) -> str:
+    """Return the reason for what a compiler refused: prose without a code block was never meant as a program."""
+    return "no_code_found" if program is None or program.source in ("text", "answer") else "compile_error"
+
+
 def error_of(outcome: Outcome) -> str:
     """Return the last line of a program's traceback, or how it ended; the same in every run."""
     lines = outcome.stderr.decode("utf-8", "backslashreplace").strip().splitlines()

@@ -73,6 +73,14 @@ class Style(ABC, Generic[TestT]):
     def show(self, test: TestT, outcome: Outcome, status: str) -> dict[str, JsonValue]:
         """Return a failed test for the verdict: what it gave, expected and got, cut small."""
 
+    def crash(self, outcome: Outcome) -> str:  # noqa: ARG002
+        """Return what a crash is called."""
+        return "crashed"
+
+    def program_files(self, program: Program) -> dict[str, bytes]:
+        """Return the program as files of the work folder."""
+        return {PROGRAM_FILE: program.text.encode("utf-8", "surrogatepass")}
+
     def reason(self, status: str) -> str:
         """Return the reason of a completion whose first failed test has this status."""
         return "tests_failed" if status == "failed" else status
@@ -108,7 +116,7 @@ def grade_series(
         nothing: dict[str, JsonValue] = {"passed": 0, "total": len(tests)}
         return Judgement(reason="no_code_found", accuracy=0.0, details=nothing)
     placed = {path: as_bytes(content) for path, content in style.files.items()}
-    placed[PROGRAM_FILE] = program.text.encode("utf-8", "surrogatepass")
+    placed |= style.program_files(program)
     results = _run_tests(style, tests, placed, options, run)
     if isinstance(results, Failure):
         return results
@@ -192,7 +200,7 @@ def _add(
         return judged
     statuses = dict(zip(ended_well, judged, strict=True))
     for place, outcome in enumerate(outcomes):
-        test, status = tests[place], statuses.get(place) or broken_limit(outcome) or "crashed"
+        test, status = tests[place], statuses.get(place) or broken_limit(outcome) or style.crash(outcome)
         entry: dict[str, JsonValue] = {"status": status}
         if status != "passed" and options.echo_tests and not test.hidden and results.shown < _MOST_SHOWN:
             results.shown += 1

@@ -4,15 +4,17 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from assay.tasks import CodeTask, FunctionTests, PytestTests, StdinTests
+from assay.tasks import AssertTests, CodeTask, FunctionTests, PytestTests, StdinTests
 
 from sandboxes.base import Profile, Sandboxes
 from verifiers.base import Failure, Judgement, Verifier
 from verifiers.code.assert_tests import grade_asserts
-from verifiers.code.extraction import find_program
+from verifiers.code.extraction import PYTHON_TAGS, Program, find_program
 from verifiers.code.function_tests import grade_functions
+from verifiers.code.languages import LANGUAGES, Language
+from verifiers.code.program_tests import grade_program
 from verifiers.code.pytest_tests import grade_pytest
-from verifiers.code.stdin_tests import grade_stdin
+from verifiers.code.stdin_tests import grade_stdin, grade_stdin_of
 
 PROFILE = Profile(
     "python",
@@ -68,8 +70,12 @@ class CodeVerifier(Verifier[CodeTask]):
         """See `verifiers.base.Verifier.grade`."""
         run = partial(sandboxes.run, PROFILE)
         for task in tasks:
-            program = find_program(task.completion, task.options.extract)
-            if isinstance(task.reference, StdinTests):
+            language = LANGUAGES.get(task.options.language)
+            tags = language.tags if language is not None else PYTHON_TAGS
+            program = find_program(task.completion, task.options.extract, tags)
+            if language is not None:
+                yield _grade_in(language, task, program, sandboxes)
+            elif isinstance(task.reference, StdinTests):
                 yield grade_stdin(task.reference, task.options, program, run)
             elif isinstance(task.reference, FunctionTests):
                 yield grade_functions(task.reference, task.options, program, run)
@@ -77,3 +83,15 @@ class CodeVerifier(Verifier[CodeTask]):
                 yield grade_pytest(task.reference, task.options, program, partial(sandboxes.run, PYTEST_PROFILE))
             else:
                 yield grade_asserts(task.reference, task.options, program, run)
+
+
+def _grade_in(language: Language, task: CodeTask, program: Program | None, sandboxes: Sandboxes) -> Judgement | Failure:
+    """Grade a program of another language than Python; which styles there are for it, the task's model has checked."""
+    match task.reference:
+        case StdinTests() as tests:
+            check = partial(sandboxes.run, PROFILE)
+            return grade_stdin_of(language, tests, task.options, program, run=sandboxes.run, check=check)
+        case AssertTests() as tests:
+            return grade_program(language, tests, task.options, program, sandboxes.run)
+        case other:
+            return Failure("internal", f"no tests of style {other.style} in {language.name}")

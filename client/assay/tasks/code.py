@@ -9,6 +9,8 @@ from pydantic import AfterValidator, ConfigDict, FailFast, Field, model_validato
 from assay._base import Json, WireModel
 from assay.tasks.base import ScoredTask
 
+Language = Literal["python", "cpp", "javascript", "java"]
+"""Languages of programs."""
 _RESERVED_FILES = frozenset({"main.py"})
 
 
@@ -139,7 +141,9 @@ class CodeOptions(WireModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"compare": "tokens", "scoring": "fraction"}]})
 
-    language: Literal["python"] = "python"
+    language: Language = "python"
+    """The program's language. Others than `python` have the styles `stdin` and `assert`, and need their tool-chain on
+    the server; with `assert`, tests and program share a process."""
     extract: Literal["auto", "last_fence", "first_fence", "raw"] = "auto"
     """`auto`: the last fenced Python block after the reasoning, else the only kind of block there is, else the text."""
     compare: Literal["lines", "exact", "tokens", "numeric", "unordered_lines"] = "lines"
@@ -198,3 +202,12 @@ class CodeTask(ScoredTask):
     verifier: Literal["code"]
     reference: Annotated[CodeReference, Field(discriminator="style")]
     options: CodeOptions = CodeOptions()
+
+    @model_validator(mode="after")
+    def _refuse_what_a_language_lacks(self) -> Self:
+        language, style = self.options.language, self.reference.style
+        if language != "python" and style not in ("stdin", "assert"):
+            raise ValueError(
+                f"tests of style {style!r} are for python, not for {language!r}; it has 'stdin' and 'assert'"
+            )
+        return self
