@@ -4,12 +4,13 @@ A resolved task has an id, its reward and its format; its limits are within the 
 asked is refused here, by field, so that a worker never sees it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from assay.reward import RewardSpec
 from assay.tasks import (
     AssertTests,
     CodeOptions,
+    CodeReference,
     CodeTask,
     FormatSpec,
     FormatTask,
@@ -91,18 +92,25 @@ def _excessive_limits(options: CodeOptions, path: str, settings: Settings) -> It
 
 def _reference_bytes(task: Task) -> int:
     """Return the size of all that the completion is graded against."""
-    if not isinstance(task, (MathTask, CodeTask)):
+    texts = _texts(task.reference) if isinstance(task, (MathTask, CodeTask)) else None
+    if texts is None:
         return len(task.__pydantic_serializer__.to_json(task, exclude={"completion"}))
-    match task.reference:
-        case str():
-            texts: Iterator[str] = iter((task.reference,))
-        case StdinTests():
-            texts = (text for test in task.reference.tests for text in (test.input, test.output))
-        case AssertTests():
-            texts = iter((task.reference.code, task.reference.prompt))
-        case _:
-            texts = iter(task.reference)
     return sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+
+
+def _texts(reference: str | list[str] | CodeReference) -> Iterable[str] | None:
+    """Return the texts of a reference that is made of few; None where it is quicker to write it all out."""
+    match reference:
+        case str():
+            return (reference,)
+        case list():
+            return reference
+        case StdinTests(checker=None) if not reference.files:
+            return (text for test in reference.tests for text in (test.input, test.output))
+        case AssertTests():
+            return reference.code, reference.prompt
+        case _:
+            return None
 
 
 def _duplicate(task_id: str, first: int, position: int) -> ProblemField:

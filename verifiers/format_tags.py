@@ -20,6 +20,8 @@ END_OF_TURN = (
     "<|endoftext|>",
     "<|end_of_text|>",
     "<|eot_id|>",
+    "<|eom_id|>",
+    "<|call|>",
     "<|end|>",
     "<|return|>",
     "<end_of_turn>",

@@ -7,6 +7,8 @@ from assay.contracts import contract_fingerprint
 from assay.reward import RewardSpec, compose_reward
 from assay.tasks import (
     AssertTests,
+    Base64File,
+    Checker,
     ChoiceOptions,
     ChoiceTask,
     CodeOptions,
@@ -16,6 +18,8 @@ from assay.tasks import (
     FormatTask,
     FunctionCallOptions,
     FunctionCallTask,
+    FunctionTest,
+    FunctionTests,
     JsonSchemaOptions,
     JsonSchemaTask,
     MathOptions,
@@ -44,6 +48,8 @@ from assay.wire import (
 
 __all__ = [
     "AssertTests",
+    "Base64File",
+    "Checker",
     "ChoiceOptions",
     "ChoiceTask",
     "CodeOptions",
@@ -55,6 +61,8 @@ __all__ = [
     "FormatTask",
     "FunctionCallOptions",
     "FunctionCallTask",
+    "FunctionTest",
+    "FunctionTests",
     "GradeRequest",
     "GradeResponse",
     "Integrity",

@@ -117,12 +117,12 @@ def test_batch_neighbours_change_nothing(sandboxes: LocalSandboxes) -> None:
         assert facts(together[index]) == facts(alone), cases[index]["id"]
 
 
-def test_batch_is_one_job_and_each_comparison_runs_once(sandboxes: LocalSandboxes) -> None:
+def test_batch_is_one_job_and_one_child(sandboxes: LocalSandboxes) -> None:
     counting = Counting(sandboxes)
     answers = [r"\frac{\sqrt{8}}{2}", r"\sqrt{3}", r"2^{1/2}", r"\frac{\sqrt{8}}{2}", "5"] * 8
     verdicts = grade([boxed(answer, r"\sqrt{2}") for answer in answers], counting)
     assert [verdict.accuracy for verdict in verdicts if isinstance(verdict, Judgement)] == [1.0, 0.0, 1.0, 1.0, 0.0] * 8
-    assert (counting.jobs, counting.cases) == (1, 4)
+    assert (counting.jobs, counting.cases) == (1, 1)
 
 
 def test_plain_answers_need_no_sandbox(sandboxes: LocalSandboxes) -> None:

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from assay.tasks import CodeTask, StdinTests
+from assay.tasks import CodeTask, FunctionTests, StdinTests
 
 from sandboxes.base import Profile, Sandboxes
 from verifiers.base import Failure, Judgement, Verifier
 from verifiers.code.assert_tests import grade_asserts
 from verifiers.code.extraction import find_program
+from verifiers.code.function_tests import grade_functions
 from verifiers.code.stdin_tests import grade_stdin
 
 PROFILE = Profile(
@@ -17,7 +18,9 @@ PROFILE = Profile(
     modules=(
         "verifiers.code.assertions",
         "verifiers.code.channel",
+        "verifiers.code.checker_guest",
         "verifiers.code.completion_guest",
+        "verifiers.code.function_guest",
         "verifiers.code.interpreter",
         "verifiers.code.plain",
         "verifiers.code.program",
@@ -36,9 +39,9 @@ class CodeVerifier(Verifier[CodeTask]):
     """Runs a completion's program against tests (see docs/verifiers/code.md)."""
 
     name: ClassVar[str] = "code"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     description: ClassVar[str] = (
-        "A Python program that must print what tests expect, or define what test code with assertions uses."
+        "A Python program that must print or return what tests expect, or pass test code with assertions."
     )
     profile: ClassVar[Profile | None] = PROFILE
     batch_size: ClassVar[int] = 1
@@ -56,5 +59,7 @@ class CodeVerifier(Verifier[CodeTask]):
             program = find_program(task.completion, task.options.extract)
             if isinstance(task.reference, StdinTests):
                 yield grade_stdin(task.reference, task.options, program, run)
+            elif isinstance(task.reference, FunctionTests):
+                yield grade_functions(task.reference, task.options, program, run)
             else:
                 yield grade_asserts(task.reference, task.options, program, run)

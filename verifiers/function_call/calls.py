@@ -11,6 +11,7 @@ from verifiers.structured.json_text import NoJson, decode, fenced, tagged
 MAX_CALLS = 256
 
 _TAG_OPEN, _TAG_CLOSE = "<tool_call>", "</tool_call>"
+_MARKS = ("[TOOL_CALLS]", "<|python_tag|>")
 _TRACES = re.compile(
     r"</?tool_calls?\b|<function[=\s>]|\[TOOL_CALLS\]|<\|python_tag\|>|\"(?:tool_calls|arguments)\"\s{0,9}:"
 )
@@ -86,6 +87,7 @@ def _auto(text: str, answer_tag: str) -> list[Call] | None:
 
 def _bare(text: str) -> list[Call] | None:
     problem: _Unreadable | None = None
+    text = _without_mark(text)
     if text.lstrip()[:1] in ("{", "["):
         try:
             return _json_calls(_decoded(text))
@@ -114,8 +116,16 @@ def _json(text: str) -> list[Call] | None:
 
 def _json_part(text: str) -> str:
     """Return the text, or its fenced block where it does not start like JSON."""
+    text = _without_mark(text)
     block = None if text.lstrip()[:1] in ("{", "[") else fenced(text, ("json", ""))
     return text if block is None else block
+
+
+def _without_mark(text: str) -> str:
+    """Return the text without the mark that Mistral's and Llama's models put before their calls."""
+    stripped = text.lstrip()
+    mark = next((mark for mark in _MARKS if stripped.startswith(mark)), "")
+    return stripped[len(mark) :] if mark else text
 
 
 def _decoded(text: str) -> Any:
@@ -142,7 +152,12 @@ def _looks_like_a_call(entry: Any) -> bool:
         return False
     if isinstance(entry.get("function"), dict):
         return True
-    return isinstance(entry.get("name"), str) and ("arguments" in entry or "parameters" in entry)
+    return isinstance(entry.get("name"), str) and any(key in entry for key in _argument_keys(entry))
+
+
+def _argument_keys(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return the keys under which arguments may stand; Anthropic's `tool_use` has `input`."""
+    return ("input",) if entry.get("type") == "tool_use" else ("arguments", "parameters")
 
 
 def _json_call(entry: Any) -> Call:
@@ -152,9 +167,10 @@ def _json_call(entry: Any) -> Call:
     name = function.get("name")
     if not isinstance(name, str) or not name:
         raise Malformed("a call has no name")
-    if "arguments" in function and "parameters" in function:
+    given = [function[key] for key in _argument_keys(function) if key in function]
+    if len(given) > 1:
         raise Malformed(f"the call of {name[:100]} has arguments twice")
-    arguments = function.get("arguments", function.get("parameters", {}))
+    arguments = given[0] if given else {}
     if isinstance(arguments, str):
         arguments = _decoded_arguments(name, arguments)
     if arguments is None:

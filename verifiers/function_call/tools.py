@@ -29,6 +29,14 @@ _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=1 << 48)
 
 
+_DRAFTS: dict[str, type[jsonschema_rs.Validator]] = {
+    "draft-04": jsonschema_rs.Draft4Validator,
+    "draft-06": jsonschema_rs.Draft6Validator,
+    "draft-07": jsonschema_rs.Draft7Validator,
+    "2019-09": jsonschema_rs.Draft201909Validator,
+}
+
+
 class BadReference(Exception):
     """The tools or the expected calls cannot be used; the message says why."""
 
@@ -115,23 +123,33 @@ def _tool(entry: Any, place: str) -> Tool:
 def _validator(schema: Any, place: str) -> jsonschema_rs.Validator:
     try:
         check_expansion(schema, siblings_of_ref=True)
-        return jsonschema_rs.Draft202012Validator(
-            schema, validate_formats=False, offline=True, pattern_options=_PATTERNS
-        )
+        kind = _draft_of(schema)
+        return kind(schema, validate_formats=False, offline=True, pattern_options=_PATTERNS)
     except (ValueError, Unbounded, jsonschema_rs.ReferencingError) as problem:
         raise BadReference(f"{place}: {str(getattr(problem, 'message', problem))[:300]}") from None
 
 
+def _draft_of(schema: Any) -> type[jsonschema_rs.Validator]:
+    """Return the validator of the draft that a schema names; 2020-12 where it names none that is known."""
+    named = schema.get("$schema") if isinstance(schema, dict) else None
+    for draft, validator in _DRAFTS.items():
+        if isinstance(named, str) and draft in named:
+            return validator
+    return jsonschema_rs.Draft202012Validator
+
+
 def json_schema(described: Any) -> Any:
-    """Return a description of parameters as JSON Schema: `dict`, `float`, `tuple`, `any` in its own words."""
+    """Return a description of parameters as JSON Schema.
+
+    Types are lower case and its own (not `dict`, `float`, `tuple`, `any`), and `nullable`, of OpenAPI 3.0, takes null.
+    """
     if not isinstance(described, dict):
         return described
     schema: dict[str, Any] = {}
     for key, value in described.items():
-        if key == "type":
-            named = [value] if isinstance(value, str) else value
-            if isinstance(named, list) and "any" not in named:
-                types = [_TYPES.get(name, name) if isinstance(name, str) else name for name in named]
+        if key == "type" and isinstance(value, str | list):
+            types = [_type(name) for name in ([value] if isinstance(value, str) else value)]
+            if "any" not in types:
                 schema[key] = types[0] if isinstance(value, str) else types
         elif key in _MAPS and isinstance(value, dict):
             schema[key] = {name: json_schema(inner) for name, inner in value.items()}
@@ -141,7 +159,14 @@ def json_schema(described: Any) -> Any:
             schema[key] = [json_schema(inner) for inner in value]
         else:
             schema[key] = value
-    return schema
+    if described.get("nullable") is not True:
+        return schema
+    default = {"default": schema["default"]} if "default" in schema else {}
+    return {"anyOf": [schema, {"type": "null"}]} | default
+
+
+def _type(name: Any) -> Any:
+    return _TYPES.get(name.lower(), name.lower()) if isinstance(name, str) else name
 
 
 def validator_of(schema: Any, place: str) -> jsonschema_rs.Validator:

@@ -1,16 +1,27 @@
-"""Compares one answer with its references. Runs inside sandboxes only, one forked child a comparison.
+"""Compares answers with their references. Runs inside sandboxes only, in forked children.
 
-No timeout of its own: the child's CPU and memory bounds end it, and the verifier then asks for the reference alone to
-learn whose fault it was.
+`compare_together` makes many comparisons in one child and gives up on a slow one; `compare` makes one, with no timeout
+of its own: the child's CPU and memory bounds end it, and the verifier then asks for the reference alone to learn whose
+fault it was. A comparison that ends within both has the same result in both.
 """
 
+import signal
 import sys
+import time
 from fractions import Fraction
+from functools import lru_cache
+from types import FrameType
 from typing import Any
 
 from verifiers.math.comparing import Comparison
 from verifiers.math.leaves import Unreadable
 from verifiers.math.reading import Node, read
+
+TOGETHER_SECONDS = 0.1
+"""CPU time of one comparison among others; a slower one is left to a child of its own."""
+
+_ALL_TOGETHER_SECONDS = 0.5
+"""After so much CPU time in one child, the rest is left to the next."""
 
 _WARM_UP = (
     r"\frac{1}{2}+2x^{2}-\sqrt{3}y_{1}\cdot 4",
@@ -43,6 +54,40 @@ _WARM_UP = (
 )
 
 
+class _Slow(BaseException):
+    """The comparison took more than its share; no `except Exception` of a library catches this."""
+
+
+def compare_together(argument: list[dict[str, Any]]) -> list[dict[str, Any] | None]:
+    """Make comparisons one after the other.
+
+    Args:
+        argument: for each, the argument of `compare`.
+
+    Returns:
+        The result of each from the first on, then None for one that was slow or took too much memory, and nothing for
+        those after it, which were not begun: what is interrupted may leave sympy's caches half filled.
+    """
+    results: list[dict[str, Any] | None] = []
+    signal.signal(signal.SIGPROF, _interrupt)
+    for pair in argument:
+        if time.process_time() > _ALL_TOGETHER_SECONDS and results:
+            break
+        try:
+            signal.setitimer(signal.ITIMER_PROF, TOGETHER_SECONDS, TOGETHER_SECONDS / 2)
+            results.append(compare(pair))
+        except (_Slow, MemoryError):
+            results.append(None)
+            break
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    return results
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise _Slow
+
+
 def compare(argument: dict[str, Any]) -> dict[str, Any]:
     """Compare an answer with references, any of which is right.
 
@@ -57,7 +102,7 @@ def compare(argument: dict[str, Any]) -> dict[str, Any]:
     references: list[Node] = []
     for position, text in enumerate([*argument["references"], *argument["unmatched"]]):
         try:
-            references.append(read(text))
+            references.append(_read_once(text))
         except (Unreadable, RecursionError) as failure:
             return {"reference": position, "problem": str(failure)[:200]}
     if argument["answer"] is None:
@@ -71,6 +116,12 @@ def compare(argument: dict[str, Any]) -> dict[str, Any]:
     tolerance = argument.get("relative_tolerance")
     comparison = Comparison(Fraction(repr(tolerance)) if tolerance is not None else None)
     return _decide(comparison, references[: len(argument["references"])], answer)
+
+
+@lru_cache(maxsize=64)
+def _read_once(text: str) -> Node:
+    """Read a reference, once for all answers in this child."""
+    return read(text)
 
 
 def _decide(comparison: Comparison, references: list[Node], answer: Node) -> dict[str, Any]:

@@ -168,7 +168,11 @@ def _compare_at_points(one: Any, other: Any) -> bool | None:
                 return True
             if agreed <= _DEEP_POINTS and not _cancel(one, other, values, _CANCELLED_DIGITS_AT_POINTS):
                 return False
-        elif comparable and not _cancel(one, other, values, _CANCELLED_DIGITS_AT_POINTS):
+        elif (
+            comparable
+            and not _cancel(one, other, values, _CANCELLED_DIGITS_AT_POINTS)
+            and not any(_has_pole(side, values) for side in (one, other))
+        ):
             return False
     return True if agreed >= _ENOUGH_POINTS else None
 
@@ -223,6 +227,14 @@ def _at(expression: Any, values: dict[Any, Any]) -> Any | None:
     if _lost_all_digits(value):
         return sympy.Integer(0) if _is_below(value, _NOTHING) else None
     return value
+
+
+def _has_pole(expression: Any, values: dict[Any, Any]) -> bool:
+    """Whether a divisor is nought at a point, which evalf's rounding may hide."""
+    return any(
+        power.exp.is_negative and power.base.free_symbols and power.base.subs(values).evalf(_DIGITS) == 0
+        for power in expression.atoms(sympy.Pow)
+    )
 
 
 def _is_real(value: Any) -> bool:

@@ -10,6 +10,8 @@ import re
 from fractions import Fraction
 from typing import Any
 
+from verifiers.math.descent import read_quickly
+
 
 def _antlr_version(distribution_name: str) -> str:
     """Answer for the one package whose metadata latex2sympy2_extended asks for; sandboxes hold modules, no metadata."""
@@ -25,6 +27,8 @@ try:
     from latex2sympy2_extended.latex2sympy2 import ConversionConfig
 finally:
     importlib.metadata.version = _installed_version
+
+_INFINITIES = {r"\infty": sympy.oo, r"+\infty": sympy.oo, r"-\infty": -sympy.oo}
 
 MAX_DEPTH = 60
 """Brackets within brackets."""
@@ -167,7 +171,16 @@ def read_expression(text: str) -> Any:
     Raises:
         Unreadable: it is none, whatever the reason.
     """
-    latex = _to_latex(text)
+    if (infinity := _INFINITIES.get(text.strip())) is not None:
+        return infinity
+    latex = to_latex(text)
+    if (quick := read_quickly(latex)) is not None:
+        return with_constants(quick)
+    return read_fully(latex)
+
+
+def read_fully(latex: str) -> Any:
+    """Read with the full parser what `to_latex` prepared; see `read_expression`."""
     try:
         tree = _parse(latex)
     except (MemoryError, Unreadable):
@@ -176,7 +189,7 @@ def read_expression(text: str) -> Any:
         raise Unreadable(type(failure).__name__) from None
     if not isinstance(tree, sympy.Expr | sympy.MatrixBase | sympy.MatrixExpr):
         raise Unreadable(f"a {type(tree).__name__} is no expression")
-    return _with_constants(tree)
+    return with_constants(tree)
 
 
 def _parse(latex: str) -> Any:
@@ -192,7 +205,7 @@ def _parse(latex: str) -> Any:
         return converter.parse(latex)
 
 
-def _to_latex(text: str) -> str:
+def to_latex(text: str) -> str:
     """Bring plain ASCII mathematics and sloppy LaTeX to what the grammar reads.
 
     Raises:
@@ -292,7 +305,7 @@ def _two_numbers(one: Any, other: Any) -> bool:
     return one.getText()[-1:].isdigit() and other.getText()[:1] in set("0123456789.")
 
 
-def _with_constants(tree: Any) -> Any:
+def with_constants(tree: Any) -> Any:
     """Take the letter i for the imaginary unit, except where it counts a sum's terms, and the letter e for e."""
     symbols = tree.free_symbols
     bound = {symbol for loop in tree.atoms(sympy.Sum, sympy.Product) for symbol in loop.variables}

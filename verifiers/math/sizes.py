@@ -44,7 +44,13 @@ def _size(expression: Any, symbol_bits: float) -> _Size:
 
 
 def _has_too_many_terms(expression: Any, symbol_bits: float) -> bool:
-    """Whether a product, or a sum without a simple closed form, runs over more terms than are worth carrying out."""
+    """Whether a product, or a sum without a simple closed form, runs over more terms than are worth carrying out.
+
+    An integral of an integral counts as one, unless it is of a polynomial: only a clock bounds how long it takes.
+    """
+    if isinstance(expression, sympy.Integral):
+        is_nested = len(expression.limits) > 1 or expression.function.has(sympy.Integral)
+        return is_nested and not _innermost(expression).is_polynomial()
     if not isinstance(expression, sympy.Sum | sympy.Product):
         return False
     if isinstance(expression, sympy.Sum) and expression.function.is_polynomial(*expression.variables):
@@ -52,6 +58,12 @@ def _has_too_many_terms(expression: Any, symbol_bits: float) -> bool:
     return (
         sum(max(_size(end, symbol_bits).magnitude for end in limit[1:]) for limit in expression.limits) > MAX_TERM_BITS
     )
+
+
+def _innermost(expression: Any) -> Any:
+    while isinstance(expression, sympy.Integral):
+        expression = expression.function
+    return expression
 
 
 def _of_node(expression: Any, inner: list[_Size], widest: float) -> tuple[float, float]:  # noqa: PLR0911

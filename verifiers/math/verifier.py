@@ -9,27 +9,15 @@ from assay.tasks import MathTask
 from assay.verdict import Extracted
 from pydantic import JsonValue
 
-from sandboxes.base import Case, Job, Limits, Outcome, Profile, Sandboxes
+from sandboxes.base import Profile, Sandboxes
 from verifiers.base import Failure, Judgement, Verifier
+from verifiers.math.comparisons import PROFILE, Compared, compare_all
 from verifiers.math.extraction import Found, find_answer
 from verifiers.math.normalise import MAX_CHARACTERS
-from verifiers.math.plain import Written, decide, read_number, units_conflict, write
+from verifiers.math.plain import Written, decide, units_conflict, write
 
 _SHOWN_CHARACTERS = 200
 _EXTRACTED_CHARACTERS = 2000
-
-_LIMITS = Limits(
-    cpu_seconds=2.0,
-    wall_seconds=60.0,
-    memory_bytes=1 << 30,
-    output_bytes=64 << 10,
-    result_bytes=64 << 10,
-    processes=8,
-    file_bytes=1 << 20,
-)
-
-# An honest answer to a plain number takes some hundredths of a second: a batch of hostile ones waits half as long.
-_LIMITS_OF_PLAIN = replace(_LIMITS, cpu_seconds=1.0)
 
 
 @dataclass(frozen=True)
@@ -45,21 +33,14 @@ class _Open:
     """None when only the references are to be read: the answer is wrong whatever they say, if they say anything."""
     relative_tolerance: float | None
 
-    def case(self, *, with_answer: bool = True) -> Case:
-        return Case(
-            argument={
-                "references": list(self.references),
-                "unmatched": list(self.unmatched),
-                "answer": self.answer if with_answer else None,
-                "relative_tolerance": self.relative_tolerance,
-            }
-        )
-
-    @property
-    def limits(self) -> Limits:
-        """The bounds of its comparison, which depend on its own references alone."""
-        is_plain = self.answer is not None and not self.unmatched and all(map(read_number, self.references))
-        return _LIMITS_OF_PLAIN if is_plain else _LIMITS
+    def argument(self, *, with_answer: bool = True) -> JsonValue:
+        """Return what the engine's `compare` takes."""
+        return {
+            "references": list(self.references),
+            "unmatched": list(self.unmatched),
+            "answer": self.answer if with_answer else None,
+            "relative_tolerance": self.relative_tolerance,
+        }
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -71,22 +52,11 @@ class MathVerifier(Verifier[MathTask]):
     """Decides whether the answer in a completion is mathematically equal to the reference."""
 
     name: ClassVar[str] = "math"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     description: ClassVar[str] = (
         "The answer in the completion is mathematically equal to the reference, or to any of them."
     )
-    profile: ClassVar[Profile | None] = Profile(
-        "math",
-        modules=(
-            "verifiers.math.leaves",
-            "verifiers.math.reading",
-            "verifiers.math.sizes",
-            "verifiers.math.expressions",
-            "verifiers.math.comparing",
-            "verifiers.math.engine",
-        ),
-        packages=("sympy", "mpmath", "latex2sympy2_extended", "antlr4"),
-    )
+    profile: ClassVar[Profile | None] = PROFILE
     batch_size: ClassVar[int] = 64
     example: ClassVar[dict[str, Any]] = {
         "verifier": "math",
@@ -163,39 +133,26 @@ def _unless_bad(judgement: Judgement, references: list[Written]) -> Judgement | 
 
 
 def _compare(items: list[_Open], sandboxes: Sandboxes) -> Iterator[Judgement | Failure]:
-    """Run the comparisons in one job for each set of bounds, each different one once, and judge each by its outcome."""
-    distinct = {item.key: item for item in items}
-    by_key: dict[tuple[object, ...], Outcome] = {}
-    for limits in (_LIMITS, _LIMITS_OF_PLAIN):
-        alike = [item for item in distinct.values() if item.limits is limits]
-        outcomes = _run([item.case() for item in alike], sandboxes, limits)
-        by_key |= zip((item.key for item in alike), outcomes, strict=True)
-    doubtful = {key: item for key, item in distinct.items() if not by_key[key].returned and item.answer is not None}
-    alone = _run([item.case(with_answer=False) for item in doubtful.values()], sandboxes, _LIMITS)
-    references_alone = dict(zip(doubtful, alone, strict=True))
+    """Make each different comparison once, and judge each task by what came of it."""
+    distinct = {item.key: item for item in sorted(items, key=lambda item: item.references)}
+    compared = compare_all({key: item.argument() for key, item in distinct.items()}, sandboxes)
+    doubtful = {key: item for key, item in distinct.items() if not compared[key].returned and item.answer is not None}
+    alone = compare_all({key: item.argument(with_answer=False) for key, item in doubtful.items()}, sandboxes)
     for item in items:
-        outcome = by_key[item.key]
-        judged = _judge(item, outcome, references_alone.get(item.key))
+        made = compared[item.key]
+        judged = _judge(item, made, alone.get(item.key))
         yield (
-            replace(judged, cpu_seconds=outcome.cpu_seconds, peak_memory_bytes=outcome.peak_memory_bytes)
+            replace(judged, cpu_seconds=made.outcome.cpu_seconds, peak_memory_bytes=made.outcome.peak_memory_bytes)
             if isinstance(judged, Judgement)
             else judged
         )
 
 
-def _run(cases: list[Case], sandboxes: Sandboxes, limits: Limits) -> list[Outcome]:
-    if not cases:
-        return []
-    profile = MathVerifier.profile
-    assert profile is not None
-    return sandboxes.run(profile, Job(guest="verifiers.math.engine:compare", cases=cases, limits=limits))
-
-
-def _judge(item: _Open, outcome: Outcome, references_alone: Outcome | None) -> Judgement | Failure:
+def _judge(item: _Open, made: Compared, references_alone: Compared | None) -> Judgement | Failure:
     """Turn what happened in the sandbox into a judgement."""
-    if not outcome.returned:
-        return _judge_broken(item, outcome, references_alone)
-    result = outcome.result
+    result = made.result
+    if result is None:
+        return _judge_broken(item, made, references_alone)
     assert isinstance(result, dict)
     problem = result.get("problem")
     if "reference" in result:
@@ -213,15 +170,16 @@ def _judge(item: _Open, outcome: Outcome, references_alone: Outcome | None) -> J
     return replace(judgement, reason="equal", accuracy=1.0) if result["equal"] is True else judgement
 
 
-def _judge_broken(item: _Open, outcome: Outcome, references_alone: Outcome | None) -> Judgement | Failure:
+def _judge_broken(item: _Open, made: Compared, references_alone: Compared | None) -> Judgement | Failure:
     """Judge a comparison that did not come back: the reference's fault when it does not come back alone either."""
-    broken = references_alone if references_alone is not None and not references_alone.returned else outcome
+    is_reference = references_alone is not None and not references_alone.returned
+    broken = (references_alone if references_alone is not None and is_reference else made).outcome
     if broken.signal == signal.SIGKILL and broken.limit is None:
         return Failure("sandbox_lost", "the comparison was killed from outside: the machine is out of memory")
     if broken.limit == "wall_timeout":
         return Failure("sandbox_lost", "the comparison got no CPU time: the machine is overloaded")
     what = broken.limit or ("crashed" if broken.signal is None else f"signal {broken.signal}")
-    if item.answer is None or broken is references_alone:
+    if item.answer is None or is_reference:
         return Failure("bad_reference", f"reference: reading it broke a limit of the sandbox ({what})")
     if (
         references_alone is not None

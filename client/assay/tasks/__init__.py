@@ -6,7 +6,18 @@ from pydantic import Field
 
 from assay.tasks.base import FormatSpec, ScoredTask, TagName, TaskBase
 from assay.tasks.choice import ChoiceOptions, ChoiceTask
-from assay.tasks.code import AssertTests, CodeOptions, CodeTask, StdinTest, StdinTests
+from assay.tasks.code import (
+    AssertTests,
+    Base64File,
+    Checker,
+    CodeOptions,
+    CodeReference,
+    CodeTask,
+    FunctionTest,
+    FunctionTests,
+    StdinTest,
+    StdinTests,
+)
 from assay.tasks.format import FormatTask
 from assay.tasks.function_call import ExpectedCall, FunctionCallOptions, FunctionCallTask
 from assay.tasks.json_schema import JsonSchemaOptions, JsonSchemaTask, JsonSource
@@ -34,9 +45,12 @@ Task = Annotated[
 
 __all__ = [
     "AssertTests",
+    "Base64File",
+    "Checker",
     "ChoiceOptions",
     "ChoiceTask",
     "CodeOptions",
+    "CodeReference",
     "CodeTask",
     "CsvLanguage",
     "ExpectedCall",
@@ -44,6 +58,8 @@ __all__ = [
     "FormatTask",
     "FunctionCallOptions",
     "FunctionCallTask",
+    "FunctionTest",
+    "FunctionTests",
     "JsonLanguage",
     "JsonSchemaOptions",
     "JsonSchemaTask",
