@@ -82,8 +82,8 @@ class GroupsRequest(WireModel):
     mask_truncated: bool = False
     """Overlong filtering: leave completions that did not end by themselves out of the loss."""
     keep_by: Literal["accuracy", "reward"] = "accuracy"
-    """What must differ within a group for it to be kept: `accuracy`, the accuracies (the rewards where there are none), or
-    `reward`, the rewards. Both before the punishment, which would make every group seem informative."""
+    """What must differ within a group for it to be kept: its accuracies (its rewards where it has none), or its rewards;
+    both before the punishment, which would make every group seem informative."""
 
 
 class GroupStatistics(WireModel):
