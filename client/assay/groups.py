@@ -82,7 +82,7 @@ class GroupsRequest(WireModel):
     mask_truncated: bool = False
     """Overlong filtering: leave completions that did not end by themselves out of the loss."""
     keep_by: Literal["accuracy", "reward"] = "accuracy"
-    """What must differ within a group for it to be kept: its accuracies (its rewards where it has none), or its rewards;
+    """What must differ within a group for it to be kept: its accuracies (rewards where it has none), or its rewards;
     both before the punishment, which would make every group seem informative."""
 
 
