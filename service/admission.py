@@ -15,6 +15,7 @@ from assay.tasks import (
     FormatSpec,
     FormatTask,
     MathTask,
+    PytestTests,
     ScoredTask,
     StdinTests,
     Task,
@@ -109,6 +110,8 @@ def _texts(reference: str | list[str] | CodeReference) -> Iterable[str] | None:
             return (text for test in reference.tests for text in (test.input, test.output))
         case AssertTests():
             return reference.code, reference.prompt
+        case PytestTests():
+            return (reference.code,)
         case _:
             return None
 

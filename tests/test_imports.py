@@ -8,6 +8,7 @@ from pathlib import Path
 import assay
 import pytest
 
+from sandboxes.base import Profile
 from verifiers.registry import REGISTRY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,10 +120,11 @@ def test_the_runner_needs_only_the_standard_library() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("verifier", sorted(name for name, entry in REGISTRY.items() if entry.profile))
-def test_what_is_loaded_in_a_sandbox_needs_only_its_profile(verifier: str) -> None:
-    profile = REGISTRY[verifier].profile
-    assert profile is not None
+PROFILES = [p for entry in REGISTRY.values() for p in (entry.profile, *entry.more_profiles) if p is not None]
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_what_is_loaded_in_a_sandbox_needs_only_its_profile(profile: Profile) -> None:
     assert profile.modules
     wrong = [
         f"{name} imports {imported}"

@@ -51,6 +51,8 @@ class Verifier(ABC, Generic[TaskT]):
     description: ClassVar[str]
     profile: ClassVar[Profile | None] = None
     """The sandbox it needs warm; None when it runs nothing and parses nothing unbounded."""
+    more_profiles: ClassVar[tuple[Profile, ...]] = ()
+    """Sandboxes that only some tasks need; started when the first such task comes."""
     batch_size: ClassVar[int] = 1
     """How many tasks are worth grading in one call."""
     example: ClassVar[dict[str, Any]]

@@ -3,8 +3,19 @@
 This package is the only part of Assay that goes into a trainer's environment; it needs pydantic and httpx, no more.
 """
 
+from assay.advantages import group_advantages
 from assay.contracts import contract_fingerprint
+from assay.passk import Estimate, mean_pass_at_k, pass_at_k, success_rate
 from assay.reward import RewardSpec, compose_reward
+from assay.sampling import DynamicSampler, is_informative, is_mean_within
+from assay.shaping import (
+    cosine_length_reward,
+    group_length_rewards,
+    language_consistency,
+    overlong_mask,
+    repetition_penalty,
+    soft_overlong_punishment,
+)
 from assay.tasks import (
     AssertTests,
     Base64File,
@@ -26,6 +37,7 @@ from assay.tasks import (
     MathTask,
     ParsesOptions,
     ParsesTask,
+    PytestTests,
     QaOptions,
     QaTask,
     RegexOptions,
@@ -54,7 +66,9 @@ __all__ = [
     "ChoiceTask",
     "CodeOptions",
     "CodeTask",
+    "DynamicSampler",
     "ErrorKind",
+    "Estimate",
     "ExpectedCall",
     "Extracted",
     "FormatSpec",
@@ -77,6 +91,7 @@ __all__ = [
     "ParsesTask",
     "Problem",
     "ProblemField",
+    "PytestTests",
     "QaOptions",
     "QaTask",
     "RegexOptions",
@@ -91,4 +106,16 @@ __all__ = [
     "VerifierInfo",
     "compose_reward",
     "contract_fingerprint",
+    "cosine_length_reward",
+    "group_advantages",
+    "group_length_rewards",
+    "is_informative",
+    "is_mean_within",
+    "language_consistency",
+    "mean_pass_at_k",
+    "overlong_mask",
+    "pass_at_k",
+    "repetition_penalty",
+    "soft_overlong_punishment",
+    "success_rate",
 ]

@@ -29,6 +29,7 @@ def build(
     """Build the sandbox image from a base and from what is installed here, without a registry."""
     name = tag or load_settings().docker_image
     profiles = [verifier.profile for verifier in REGISTRY.values() if verifier.profile is not None]
+    profiles += [profile for verifier in REGISTRY.values() for profile in verifier.more_profiles]
     try:
         image = build_image(base, name, profiles)
     except DockerException as error:

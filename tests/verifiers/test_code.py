@@ -220,6 +220,9 @@ def as_task(report: dict[str, Any]) -> dict[str, Any]:
         reference = {"style": "stdin", "tests": tests}
     elif given["mode"] == "function":
         reference = {"style": "function", "entry_point": "solve", "tests": given["tests"]}
+    elif given["mode"] == "pytest":
+        functions = [f"def test_{n}():\n    {code}\n" for n, code in enumerate(given["tests"])]
+        reference = {"style": "pytest", "code": "from solution import solve\n" + "".join(functions)}
     else:
         reference = {"style": "assert", "code": "\n".join(given["tests"])}
     return {"completion": given["completion"], "reference": reference, "options": options}

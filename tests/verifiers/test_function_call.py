@@ -110,8 +110,7 @@ def test_berkeley_answers_and_mutations(category: str, shared_data: Path, sandbo
             text = bfcl.written(mutated, syntax) if mutated else "I cannot help with that."
             wrong.append(task(text, tools, reference, check_tools=checks))
     assert len(right) >= 800
-    assert {v.accuracy for v in grade_all(right, sandboxes) if isinstance(v, Judgement)} == {1.0}
-    assert not any(isinstance(v, Failure) for v in grade_all(right, sandboxes))
+    assert [v for v in grade_all(right, sandboxes) if isinstance(v, Failure) or v.accuracy != 1] == []
     assert all(isinstance(v, Failure) or v.accuracy == 0 for v in grade_all(faulty, sandboxes))
     tally = Tally(kinds)
     assert all(tally[kind] >= 190 for kind in ("wrong_name", "missing_argument", "unknown_argument", "call_missing"))

@@ -1,14 +1,17 @@
 """What the verifiers of structured answers share: whose fault it is when a check does not end."""
 
 import json
+import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from assay import JsonSchemaTask
 
 from sandboxes.base import Job, Limit, Outcome, Profile
 from sandboxes.pool import LocalSandboxes, SandboxConfig
+from tests.verifiers.structured_cases import TASK as TASK_TYPE
 from tests.verifiers.structured_cases import grade
 from verifiers.base import Failure, Judgement
 from verifiers.structured.json_text import NoJson, Strictness, balanced_spans, decode, equal, find
@@ -93,6 +96,17 @@ def test_together_gets_no_more_than_alone(sandboxes: LocalSandboxes) -> None:
     assert alone.limits == LIMITS
     for name in ("cpu_seconds", "wall_seconds", "memory_bytes", "output_bytes", "result_bytes", "processes"):
         assert getattr(together.limits, name) <= getattr(alone.limits, name)
+
+
+@pytest.mark.parametrize("name", ["json_schema", "function_call", "qa", "choice", "regex", "parses"])
+def test_the_example_of_each_page_is_graded_one(name: str, sandboxes: LocalSandboxes) -> None:
+    page = (Path("docs/verifiers") / f"{name}.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    task = TASK_TYPE.validate_json(example)
+    assert task.verifier == name
+    (verdict,) = grade([task], sandboxes)
+    assert isinstance(verdict, Judgement)
+    assert verdict.accuracy == 1.0
 
 
 @pytest.mark.parametrize(

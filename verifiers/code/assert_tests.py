@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.tasks import AssertTests, CodeOptions
+from assay.verdict import Integrity
 from pydantic import JsonValue
 
 from sandboxes.base import Case, Job, Outcome
@@ -22,7 +23,7 @@ from verifiers.code.findings import (
 
 _GUEST = "verifiers.code.completion_guest:serve_completion"
 _DRIVER = "verifiers.code.tests_driver:run_tests"
-_REASONS = {
+REASONS = {
     "passed": "passed",
     "failed": "tests_failed",
     "raised": "crashed",
@@ -50,16 +51,16 @@ def grade_asserts(
     text = program.text if program is not None else ""
     (outcome,) = run(_job(reference, options, text))
     found = outcome.result if outcome.returned and isinstance(outcome.result, dict) else None
-    failure = _failure(outcome, found)
+    failure = failure_of(outcome, found)
     if failure is not None:
         return failure
-    reason = "no_code_found" if program is None else _reason(outcome, found, program)
+    reason = "no_code_found" if program is None else reason_of(outcome, found, program)
     return Judgement(
         reason=reason,
         accuracy=float(reason == "passed"),
         extracted=extracted_of(program),
         details={**span_of(program), **_details(outcome, found, options)},
-        integrity="shared_process" if found is not None and found.get("shared") is True else "isolated",
+        integrity=integrity_of(found),
         cpu_seconds=outcome.cpu_seconds,
         peak_memory_bytes=outcome.peak_memory_bytes,
     )
@@ -73,7 +74,7 @@ def _job(reference: AssertTests, options: CodeOptions, text: str) -> Job:
     return Job(guest=_GUEST, driver=_DRIVER, cases=[case], limits=limits)
 
 
-def _failure(outcome: Outcome, found: dict[str, JsonValue] | None) -> Failure | None:
+def failure_of(outcome: Outcome, found: dict[str, JsonValue] | None) -> Failure | None:
     """Return why the task cannot be judged, if it cannot."""
     if found is not None:
         broken = found.get("status") == "broken_tests"
@@ -86,7 +87,13 @@ def _failure(outcome: Outcome, found: dict[str, JsonValue] | None) -> Failure | 
     return Failure("internal", f"the tests' process failed: {ending}")
 
 
-def _reason(outcome: Outcome, found: dict[str, Any] | None, program: Program) -> str:
+def integrity_of(found: dict[str, JsonValue] | None) -> Integrity:
+    """Return how well a run was protected."""
+    return "shared_process" if found is not None and found.get("shared") is True else "isolated"
+
+
+def reason_of(outcome: Outcome, found: dict[str, Any] | None, program: Program) -> str:
+    """Return the reason code of a run."""
     limit = broken_limit(outcome)
     if found is None:
         ending = outcome.driver_failure
@@ -98,7 +105,7 @@ def _reason(outcome: Outcome, found: dict[str, Any] | None, program: Program) ->
         return limit or "crashed"
     if status == "raised" and found["message"].partition(":")[0] == "MemoryError":
         return "memory"
-    return _REASONS[status]
+    return REASONS[status]
 
 
 def _details(outcome: Outcome, found: dict[str, Any] | None, options: CodeOptions) -> dict[str, JsonValue]:

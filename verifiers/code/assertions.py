@@ -28,7 +28,9 @@ _OPERATORS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.NotIn: ("not in", lambda left, right: left not in right),
 }
 _BY_SIGN = dict(_OPERATORS.values())
-_BEGIN, _CHECK, _END = "__assay_begin__", "__assay_check__", "__assay_end__"
+CHECK = "__assay_check__"
+"""Name that rewritten code calls in each assertion."""
+_BEGIN, _END = "__assay_begin__", "__assay_end__"
 _COMPARE, _PART, _APART, _CALL = "__assay_compare__", "__assay_part__", "__assay_apart__", "__assay_call__"
 
 
@@ -47,7 +49,7 @@ class Assertions:
         """Return what rewritten code calls, by name."""
         names: dict[str, Callable[..., Any]] = {
             _BEGIN: self._begin,
-            _CHECK: self._check,
+            CHECK: self._check,
             _END: self._end,
             _COMPARE: self._compare,
         }
@@ -119,7 +121,7 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(node.test, ast.Constant):
             return node  # `assert False` is a guard, not a check
         begin, end = (ast.Expr(_call(name, node.test)) for name in (_BEGIN, _END))
-        node.test = _call(_CHECK, node.test, self._outcome(node.test))
+        node.test = _call(CHECK, node.test, self._outcome(node.test))
         return ast.copy_location(ast.Try(body=[begin, node], handlers=[], orelse=[], finalbody=[end]), node)
 
     def _outcome(self, test: ast.expr) -> ast.expr:

@@ -23,6 +23,7 @@ _PLAIN_TYPES: tuple[type, ...] = (
     *(fractions.Fraction, decimal.Decimal, types.GeneratorType),
 )
 _EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit", "SystemExit"})
+_CHECKING = ("assert", "raises", "fail")  # of unittest and pytest
 _PLAIN_ATTRIBUTES = frozenset(name for kind in _PLAIN_TYPES for name in dir(kind))
 
 
@@ -141,7 +142,7 @@ def _says_nothing(statement: ast.stmt) -> bool:
 def _can_fail(node: ast.AST) -> bool:
     if isinstance(node, (ast.Assert, ast.Raise)):
         return True
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("assert")
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith(_CHECKING)
 
 
 def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:

@@ -33,7 +33,6 @@ from verifiers.code.tests_code import (
 )
 
 PROMPT_FILE = "prompt.py"
-_NAMESPACE = "__main__"
 _SHARE_OF_TIME = 0.9
 _CLOCK_TOLERANCE = 0.9  # the timers count in ticks, the clocks do not
 _KEPT_SIGNALS = {
@@ -62,9 +61,13 @@ def run_tests(argument: dict[str, Any], channel: socket.socket) -> dict[str, Any
         `cpu_timeout`, `wall_timeout`, `memory`, or `broken_tests` (no completion can be judged by them). Beside it
         `message`, where it happened (`line`, `source`, `left`, `right`), `loaded`, `calls`, `shared`.
     """
+    return drive(Run(argument, channel), argument)
+
+
+def drive(run: "Run", argument: dict[str, Any]) -> dict[str, Any]:
+    """Run a run within its limits and return its report."""
     sys.setrecursionlimit(_RECURSION_LIMIT)
     _ignore_signals()
-    run = Run(argument, channel)
     ending = None
     try:
         try:
@@ -90,13 +93,16 @@ def _ignore_signals() -> None:
 class Run:
     """One run of a task's tests."""
 
+    module_name = "__main__"
+    """`__name__` of the test code."""
+
     def __init__(self, argument: dict[str, Any], channel: socket.socket) -> None:
         self._code: str = argument["code"]
         self._prompt: str = argument["prompt"]
         self._entry_point: str | None = argument["entry_point"]
-        self._session = Session(channel, _NAMESPACE)
+        self._session = Session(channel, self.module_name)
         self._assertions = Assertions(self._session)
-        self._namespace = _new_namespace()
+        self._namespace = new_namespace(self.module_name)
         self._missing: set[str] = set()
         self._values = 0
         self._loaded = False
@@ -138,7 +144,7 @@ class Run:
         unfinished = self._run_prompt(self._namespace)
         self._namespace = {**own_modules(tests), **self._namespace, **self._assertions.names()}
         wanted = self._wanted(tests, unfinished)
-        code = _compile(tests)
+        code = compile_tests(tests)
         self._rehearse(tests, code, wanted)
         self._session.wait_until_loaded()
         self._loaded = True
@@ -168,7 +174,7 @@ class Run:
             try:
                 exec(code, namespace)  # noqa: S102 - the task's own code, in the sandbox
             except Exception as error:
-                raise BrokenTestsError(f"the prompt's code fails: {_last_line(error)}") from None
+                raise BrokenTestsError(f"the prompt's code fails: {last_line(error)}") from None
             return unfinished_names(tree)
         return set()
 
@@ -187,7 +193,7 @@ class Run:
             BrokenTestsError: they end before, so that no completion can be judged.
         """
         nothing = Nothing()
-        namespace = _new_namespace()
+        namespace = new_namespace(self.module_name)
         self._run_prompt(namespace)
         namespace |= {**own_modules(tests), **self._assertions.names(), **dict.fromkeys(wanted, nothing)}
         state = random.getstate()
@@ -197,27 +203,30 @@ class Run:
         if self._limit is not None:
             self._session.failure = None
             raise BrokenTestsError(f"the test code fails before it asks for anything: {self._limit}")
-        line = _line(ending)
+        line = line_of(ending)
         if reached or (line is not None and loads(tests, line) & wanted):
             return
         what = (
-            _NEVER_USED if ending is None else f"the test code fails before it asks for anything: {_last_line(ending)}"
+            _NEVER_USED if ending is None else f"the test code fails before it asks for anything: {last_line(ending)}"
         )
         raise BrokenTestsError(what)
 
     def _bind(self, tests: AssertCode, wanted: set[str]) -> Any:
         """Let the wanted names stand for what the completion defines, and return the entry point."""
         for name in sorted(wanted):
-            defined, value = self._session.lookup(name, live=name in tests.objects)
-            if not defined:
-                self._missing.add(name)
-                self._namespace.pop(name, None)
-                continue
-            self._namespace[name] = value
-            self._values += not issubclass(type(value), Remote)
+            self._bind_name(name, name, live=name in tests.objects)
         if self._entry_point in self._missing:
             raise NameError(f"name '{self._entry_point}' is not defined", name=self._entry_point)
         return self._namespace.get(self._entry_point or "")
+
+    def _bind_name(self, name: str, defined_as: str, *, live: bool) -> None:
+        defined, value = self._session.lookup(defined_as, live=live)
+        if not defined:
+            self._missing.add(name)
+            self._namespace.pop(name, None)
+            return
+        self._namespace[name] = value
+        self._values += not issubclass(type(value), Remote)
 
     def _run_code(self, tests: AssertCode, code: types.CodeType, namespace: dict[str, Any], candidate: Any) -> None:
         exec(code, namespace)  # noqa: S102 - the task's own code, in the sandbox
@@ -229,16 +238,21 @@ class Run:
         """Return the run's findings. Nothing is asked any more: no limit would end an answer that never comes."""
         ending = self._session.failure or ending
         self._session.failure = ending or ChannelClosed()
-        status, message = self._judge(ending)
-        found: dict[str, Any] = {"status": status, "message": _stable(message)[:_SHOWN], "loaded": self._loaded}
+        found = self.describe(ending) | {"loaded": self._loaded}
         found |= {"calls": self._session.asked, "shared": self._session.shared}
-        line = _line(ending)
+        if found["status"] == "failed" and self._assertions.sides is not None:
+            left, right = self._assertions.sides
+            found |= {"left": _stable(left)[:_SHOWN], "right": _stable(right)[:_SHOWN]}
+        return found
+
+    def describe(self, ending: BaseException | None) -> dict[str, Any]:
+        """Return what an ending is called, its message, and where in the tests it happened."""
+        status, message = self._judge(ending)
+        found: dict[str, Any] = {"status": status, "message": _stable(message)[:_SHOWN]}
+        line = line_of(ending)
         if line is not None:
             lines = self._code.splitlines()
             found |= {"line": line, "source": lines[line - 1].strip()[:_SHOWN] if line <= len(lines) else ""}
-        if status == "failed" and self._assertions.sides is not None:
-            left, right = self._assertions.sides
-            found |= {"left": _stable(left)[:_SHOWN], "right": _stable(right)[:_SHOWN]}
         return found
 
     def _judge(self, ending: BaseException | None) -> tuple[str, str]:  # noqa: PLR0911 - one line an ending
@@ -257,11 +271,11 @@ class Run:
             case UnreadableResult():
                 return "unreadable", str(ending)
         if vars(ending).get("assay_origin") is not None:
-            return "raised", _last_line(ending)
+            return "raised", last_line(ending)
         if isinstance(ending, NameError) and ending.name in self._missing:
             return "missing_name", str(ending.name)
         if isinstance(ending, (SystemExit, ImportError)) and not self._session.answered + self._values:
-            return "broken_tests", f"the test code ends in {_last_line(ending)}"
+            return "broken_tests", f"the test code ends in {last_line(ending)}"
         return self._judge_own(ending)
 
     def _judge_own(self, ending: BaseException) -> tuple[str, str]:
@@ -272,20 +286,22 @@ class Run:
             return self._limit, ""
         if isinstance(ending, MemoryError):
             return "memory", ""
-        return "failed", _message(ending) if isinstance(ending, AssertionError) else _last_line(ending)
+        return "failed", _message(ending) if isinstance(ending, AssertionError) else last_line(ending)
 
 
-def _new_namespace() -> dict[str, Any]:
-    return {"__name__": _NAMESPACE, "__builtins__": builtins}
+def new_namespace(module_name: str) -> dict[str, Any]:
+    """Return what test code finds before anything of its own."""
+    return {"__name__": module_name, "__builtins__": builtins}
 
 
-def _compile(tests: AssertCode) -> types.CodeType:
+def compile_tests(tests: AssertCode) -> types.CodeType:
+    """Return test code that tells of its assertions."""
     tree = ast.fix_missing_locations(Rewriter().visit(tests.tree))
     code: types.CodeType = compile(tree, TESTS_FILE, "exec", dont_inherit=True, optimize=0)  # assertions stay under -O
     return code
 
 
-def _line(ending: BaseException | None) -> int | None:
+def line_of(ending: BaseException | None) -> int | None:
     """Return the line of the test code where the run ended."""
     line = None
     step = ending.__traceback__ if ending is not None else None
@@ -296,7 +312,8 @@ def _line(ending: BaseException | None) -> int | None:
     return line
 
 
-def _last_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
+    """Return the last line of a traceback."""
     try:
         return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     except BaseException:  # its text may be the completion's, and be none

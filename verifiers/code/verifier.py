@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from assay.tasks import CodeTask, FunctionTests, StdinTests
+from assay.tasks import CodeTask, FunctionTests, PytestTests, StdinTests
 
 from sandboxes.base import Profile, Sandboxes
 from verifiers.base import Failure, Judgement, Verifier
 from verifiers.code.assert_tests import grade_asserts
 from verifiers.code.extraction import find_program
 from verifiers.code.function_tests import grade_functions
+from verifiers.code.pytest_tests import grade_pytest
 from verifiers.code.stdin_tests import grade_stdin
 
 PROFILE = Profile(
@@ -33,6 +34,16 @@ PROFILE = Profile(
     ),
     prepare="verifiers.code.script_guest:prepare",
 )
+PYTEST_PROFILE = Profile(
+    "pytest",
+    modules=(
+        *PROFILE.modules,
+        "verifiers.code.pytest_driver",
+        "verifiers.code.pytest_session",
+        "verifiers.code.solution_imports",
+    ),
+    packages=("_pytest", "iniconfig", "packaging", "pluggy", "py", "pygments", "pytest"),
+)
 
 
 class CodeVerifier(Verifier[CodeTask]):
@@ -44,6 +55,7 @@ class CodeVerifier(Verifier[CodeTask]):
         "A Python program that must print or return what tests expect, or pass test code with assertions."
     )
     profile: ClassVar[Profile | None] = PROFILE
+    more_profiles: ClassVar[tuple[Profile, ...]] = (PYTEST_PROFILE,)
     batch_size: ClassVar[int] = 1
     example: ClassVar[dict[str, Any]] = {
         "verifier": "code",
@@ -61,5 +73,7 @@ class CodeVerifier(Verifier[CodeTask]):
                 yield grade_stdin(task.reference, task.options, program, run)
             elif isinstance(task.reference, FunctionTests):
                 yield grade_functions(task.reference, task.options, program, run)
+            elif isinstance(task.reference, PytestTests):
+                yield grade_pytest(task.reference, task.options, program, partial(sandboxes.run, PYTEST_PROFILE))
             else:
                 yield grade_asserts(task.reference, task.options, program, run)

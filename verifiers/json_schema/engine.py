@@ -4,7 +4,7 @@ Drafts 4 to 2020-12 are checked by jsonschema-rs, draft 3, and values that hold 
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -14,10 +14,12 @@ import jsonschema
 import jsonschema_rs
 import referencing
 import referencing.exceptions
+from jsonschema_specifications import REGISTRY as SPECIFICATIONS  # type: ignore[import-untyped]
 from referencing import jsonschema as specifications
 
+from verifiers.json_schema.eager import pattern_python_refuses, unresolved_in_draft_3
 from verifiers.json_schema.expansion import Unbounded, check_expansion
-from verifiers.structured.json_text import Found, NoJson, Strictness, equal, find, has_no_finite
+from verifiers.structured.json_text import Found, NoJson, Strictness, equal, find, holds, is_decimal, is_no_finite
 
 _SHOWN_ERRORS = 5
 _SHOWN_CHARACTERS = 200
@@ -128,9 +130,15 @@ def _check_text(schema: "Schema", what: dict[str, Any]) -> dict[str, Any]:
     except NoJson as problem:
         return {"score": 0.0, "reason": problem.reason, "problem": problem.problem}
     try:
-        return schema.judge(found) | {"start": found.start, "end": found.end, "source": found.source}
+        return schema.judge(found, may_hold_nan=what["strictness"]["nan"]) | {
+            "start": found.start,
+            "end": found.end,
+            "source": found.source,
+        }
     except referencing.exceptions.Unresolvable as problem:  # draft 3 looks references up when it needs them
         return {"bad_reference": _unresolvable(str(problem.ref))}
+    except OverflowError:  # of jsonschema, which divides integers as floats
+        return {"score": 0.0, "reason": "number_too_large", "problem": "beyond the range of floats"}
 
 
 class _Formats(jsonschema.FormatChecker):
@@ -174,20 +182,27 @@ class Schema:
         self._required = self._required_properties() if spec["scoring"] == "required" else None
         self._check_accepted()
 
-    def judge(self, found: Found) -> dict[str, Any]:
+    def judge(self, found: Found, *, may_hold_nan: bool) -> dict[str, Any]:
         """Return `score`, `reason` and, where it is wrong, `errors`."""
         value = found.value
-        is_valid, errors = self._plain() if has_no_finite(value) else (self._is_valid, self._errors)
+        has_nan = may_hold_nan and holds(value, is_no_finite)
+        if (has_nan or self._draft == "3") and holds(value, is_decimal):
+            return {"score": 0.0, "reason": "number_too_large", "problem": "beyond the range of floats"}
+        try:
+            is_valid, errors = self._plain() if has_nan else (self._is_valid, self._errors)
+        except BadSchema as problem:  # of the engine for values with a NaN only: it is not the schema's fault
+            return {"score": 0.0, "reason": "not_a_number", "problem": f"beside a NaN: {problem}"[:_SHOWN_CHARACTERS]}
         if is_valid(value):
             if self._accepted is None or any(equal(value, accepted) for accepted in self._accepted):
                 return {"score": 1.0, "reason": "valid" if self._accepted is None else "equal"}
-            return {"score": self._share(value, []), "reason": "different"}
+            return {"score": self._share(value, ()), "reason": "different"}
         wrong = sorted(islice(errors(value), _COUNTED_ERRORS), key=lambda error: (error.pointer, error.keyword))
         shown = [
             {"path": error.pointer[:_SHOWN_CHARACTERS], "keyword": error.keyword, "message": _cut(error.message)}
             for error in wrong[:_SHOWN_ERRORS]
         ]
-        return {"score": self._share(value, wrong), "reason": "invalid", "errors": shown, "error_count": len(wrong)}
+        score = self._share(value, errors(value)) if self._required is not None else 0.0
+        return {"score": score, "reason": "invalid", "errors": shown, "error_count": len(wrong)}
 
     def probe(self) -> None:
         """Check values that nobody could object to, to see what the schema alone costs."""
@@ -262,10 +277,18 @@ class Schema:
             kind.check_schema(self._schema)
         except jsonschema.SchemaError as problem:
             raise BadSchema(f"it is no valid schema of draft {draft}: {_cut(problem.message)}") from None
+        pattern = pattern_python_refuses(self._schema, *self._schemas.values())
+        if pattern is not None:
+            raise BadSchema(f"{_cut(pattern)!r} is no pattern of Python, whose engine checks this")
         resources = [(uri, _resource(schema, draft)) for uri, schema in self._schemas.items()]
+        own = referencing.Registry(retrieve=_refuse).with_resources(resources)  # type: ignore[call-arg]
+        registry = SPECIFICATIONS.combine(own)
+        unresolved = unresolved_in_draft_3(self._schema, registry) if draft == "3" else None
+        if unresolved is not None:
+            raise BadSchema(_unresolvable(unresolved))
         validator = kind(
             self._schema,
-            registry=referencing.Registry(retrieve=_refuse).with_resources(resources),  # type: ignore[call-arg]
+            registry=registry,
             format_checker=_Formats(draft) if self._formats else None,
         )
 
@@ -274,7 +297,8 @@ class Schema:
                 path, keyword = tuple(error.absolute_path), str(error.validator)
                 if draft == "3" and keyword == "required":
                     path = path[:-1]  # which is the keyword there
-                is_required = keyword == "required" and not path and len(error.absolute_schema_path) <= 3
+                place = list(error.absolute_schema_path)
+                is_required = place == ["required"] or (draft == "3" and place[::2] == ["properties", "required"])
                 yield _Error(path, keyword, error.message, is_required)
 
         return validator.is_valid, errors
@@ -302,18 +326,22 @@ class Schema:
             raise BadSchema("it has no `required` properties, by which `scoring` goes")
         return list(required)
 
-    def _share(self, value: Any, errors: list[_Error]) -> float:
+    def _share(self, value: Any, errors: Iterable[_Error]) -> float:
         """Return the score of a wrong value: the share of required properties that are right, below 1."""
         if self._required is None or not isinstance(value, dict):
             return 0.0
-        wrong = {error.path[0] for error in errors if error.path}
-        rest_is_wrong = any(
-            error.path[0] not in self._required if error.path else not error.is_root_required for error in errors
-        )
+        wrong: set[str | int] = set()
+        rest_is_wrong = False
+        for error in errors:  # all of them: one that is not looked at would be taken for right
+            if error.path:
+                wrong.add(error.path[0])
+            elif not error.is_root_required:
+                rest_is_wrong = True
+        rest_is_wrong = rest_is_wrong or not wrong <= set(self._required)
         valid = [name for name in self._required if name in value and name not in wrong]
-        return max(
-            self._share_of_equal(value, valid, accepted, rest_is_wrong) for accepted in self._accepted or [value]
-        )
+        if self._accepted is None:
+            return self._ratio(len(valid), rest_is_wrong)
+        return max(self._share_of_equal(value, valid, accepted, rest_is_wrong) for accepted in self._accepted)
 
     def _share_of_equal(self, value: dict[str, Any], valid: list[str], accepted: Any, rest_is_wrong: bool) -> float:
         """Return the share of the required properties that are valid and equal to those of an accepted value."""
@@ -325,8 +353,12 @@ class Schema:
         is_rest_equal = all(
             name in value and name in accepted and equal(value[name], accepted[name]) for name in others
         )
-        is_rest_to_blame = rest_is_wrong or not is_rest_equal or len(same) == len(self._required)
-        return len(same) / (len(self._required) + is_rest_to_blame)
+        return self._ratio(len(same), rest_is_wrong or not is_rest_equal)
+
+    def _ratio(self, right: int, rest_is_wrong: bool) -> float:
+        """Return the share of required properties; what else is wrong, or must be where all are right, is one more."""
+        assert self._required is not None
+        return right / (len(self._required) + (rest_is_wrong or right == len(self._required)))
 
 
 def _resource(schema: Any, draft: str) -> Any:

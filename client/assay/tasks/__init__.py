@@ -15,6 +15,7 @@ from assay.tasks.code import (
     CodeTask,
     FunctionTest,
     FunctionTests,
+    PytestTests,
     StdinTest,
     StdinTests,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "MathTask",
     "ParsesOptions",
     "ParsesTask",
+    "PytestTests",
     "PythonLanguage",
     "QaOptions",
     "QaTask",

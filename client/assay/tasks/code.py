@@ -120,7 +120,17 @@ class AssertTests(WireModel):
     """Code that the completion continues (HumanEval's prompt): imports, helpers and the head of the function."""
 
 
-CodeReference = StdinTests | FunctionTests | AssertTests
+class PytestTests(WireModel):
+    """A test file for pytest or unittest that imports the completion as a module; each test has its result."""
+
+    style: Literal["pytest"]
+    code: str
+    """The test file. It runs in a process of its own; the completion's functions are called across a channel."""
+    module: str = Field(default="solution", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    """The name by which the test file imports the completion."""
+
+
+CodeReference = StdinTests | FunctionTests | AssertTests | PytestTests
 """What a program is tested with."""
 
 
