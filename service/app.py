@@ -102,7 +102,9 @@ class Gateway:
 
     async def receive_groups(self, request: Request) -> tuple[GroupsBody, list[Task]]:
         """Read a request's body and return its groups and their resolved tasks, in one row."""
-        groups = GroupsBody(await read_json_body(request, self.settings.max_body_bytes), self._parse)
+        groups = GroupsBody(
+            await read_json_body(request, self.settings.max_body_bytes), self._parse, self.settings.max_body_bytes
+        )
         try:
             return groups, admit(groups.graded, self.settings)
         except InvalidRequest as problem:

@@ -11,7 +11,7 @@ from assay.wire import GradeRequest, ProblemField
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
-from service.errors import MAX_FIELDS, InvalidRequest, MalformedBody
+from service.errors import MAX_FIELDS, BodyTooLarge, InvalidRequest, MalformedBody
 
 M = TypeVar("M", bound=BaseModel)
 _TASK_FIELD = re.compile(r"tasks\[(\d+)\](?:\.(.*))?", re.DOTALL)
@@ -20,19 +20,22 @@ _TASK_FIELD = re.compile(r"tasks\[(\d+)\](?:\.(.*))?", re.DOTALL)
 class GroupsBody:
     """A body of `POST /v1/groups`, checked, with its tasks laid out in one row."""
 
-    def __init__(self, body: bytes, parse: Callable[[bytes], GradeRequest]) -> None:
+    def __init__(self, body: bytes, parse: Callable[[bytes], GradeRequest], max_bytes: int) -> None:
         """Read the body.
 
         Args:
             body: JSON.
             parse: what checks a body of `/v1/grade`.
+            max_bytes: size that such a body may have: here each completion repeats its group's task.
 
         Raises:
             MalformedBody: the body is not JSON in UTF-8.
+            BodyTooLarge: the tasks would be larger than `max_bytes` with their completions.
             InvalidRequest: fields are wrong; each is named as this body has it.
         """
         self.request = _read(GroupsRequest, body)
         self._check_lists()
+        self._check_size(len(body), max_bytes)
         self._places = [
             (group, sample)
             for group, entry in enumerate(self.request.groups)
@@ -75,6 +78,15 @@ class GroupsBody:
         rest = found[2]
         place = f"completions[{sample}]" if rest == "completion" else f"task.{rest}" if rest else "task"
         return ProblemField(field=f"groups[{group}].{place}", message=field.message)
+
+    def _check_size(self, body_bytes: int, max_bytes: int) -> None:
+        """Refuse before anything is repeated: a large reference times many completions must not fill the memory."""
+        size = body_bytes + sum(len(to_json(group.task)) * len(group.completions) for group in self.request.groups)
+        if size > max_bytes:
+            raise BodyTooLarge(
+                f"with its task repeated for each completion the request has {size} bytes, more than {max_bytes}; send "
+                "fewer groups at a time, or raise ASSAY_MAX_BODY_BYTES"
+            )
 
     def _check_lists(self) -> None:
         wrong: list[ProblemField] = []

@@ -181,3 +181,14 @@ def test_impossible_counts_are_refused(server: ServerProcess, body: dict[str, An
     response = server.client.post("/v1/pass_at_k", json=body)
     assert response.status_code == 422
     assert says in response.text
+
+
+def test_a_large_reference_for_many_completions_is_refused_before_it_fills_the_memory(server: ServerProcess) -> None:
+    task = {"verifier": "math", "reference": "4" * (8 << 20)}
+    response = server.client.post("/v1/groups", json={"groups": [{"task": task, "completions": [""] * 9000}]})
+    assert response.status_code == 413
+    assert "repeated for each completion" in response.json()["detail"]
+    many = {"groups": [{"task": MATH, "completions": [""] * 10_001}]}
+    response = server.client.post("/v1/groups", json=many)
+    assert response.status_code == 422
+    assert response.json()["fields"][0]["field"] == "groups"
