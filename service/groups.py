@@ -14,6 +14,8 @@ from pydantic_core import to_json
 from service.errors import MAX_FIELDS, BodyTooLarge, InvalidRequest, MalformedBody
 
 M = TypeVar("M", bound=BaseModel)
+_MAX_FACTORS = 2_000_000
+"""Of all products of one request for pass@k; half a second."""
 _TASK_FIELD = re.compile(r"tasks\[(\d+)\](?:\.(.*))?", re.DOTALL)
 
 
@@ -127,6 +129,10 @@ def pass_at_k(body: bytes) -> PassAtKResponse:
         InvalidRequest: fields are wrong; each is named.
     """
     request = _read(PassAtKRequest, body)
+    pairs = {(prompt.samples, prompt.correct) for prompt in request.prompts}
+    if sum(min(correct, k) for _, correct in pairs for k in request.k) > _MAX_FACTORS:
+        message = f"counts and ks this large take more than {_MAX_FACTORS} factors; send fewer prompts or ks at a time"
+        raise InvalidRequest.of([ProblemField(field="prompts", message=message)])
     return evaluate_prompts(request.prompts, request.k, request.confidence)
 
 

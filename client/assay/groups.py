@@ -155,8 +155,8 @@ class PassAtKRequest(WireModel):
         json_schema_extra={"examples": [{"prompts": [{"samples": 8, "correct": 2}], "k": [1, 8], "confidence": 0.95}]}
     )
 
-    prompts: list[PromptCount] = Field(min_length=1, max_length=1_000_000)
-    k: list[int] = Field(default=[1], min_length=1, max_length=100)
+    prompts: list[PromptCount] = Field(min_length=1, max_length=100_000)
+    k: list[int] = Field(default=[1], min_length=1, max_length=20)
     """The ks to estimate for."""
     confidence: float = Field(default=0.95, gt=0, lt=1)
 

@@ -173,6 +173,7 @@ def test_pass_at_k(server: ServerProcess) -> None:
     [
         ({"prompts": [{"samples": 2, "correct": 3}]}, "3 correct of 2"),
         ({"prompts": []}, "prompts"),
+        ({"prompts": [{"samples": 10**9, "correct": 10**8}], "k": [10**8]}, "send fewer prompts or ks"),
         ({"prompts": [{"samples": 2, "correct": 1}], "k": [0]}, "every k must be 1 or more"),
         ({"prompts": [{"samples": 2, "correct": 1}], "confidence": 1}, "confidence"),
     ],
