@@ -5,7 +5,8 @@ PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
 
-.PHONY: help venv demo test check format bench serve lock clean
+# Trainers' libraries are heavy and have locks of their own: each gets an environment beside .venv.
+.PHONY: help venv demo test trainers check format bench serve lock clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -20,6 +21,11 @@ demo: venv  ## Grade the bundled tasks in real sandboxes and show each verdict
 
 test: venv  ## Run the whole test suite
 	$(BIN)/python -m pytest $(ARGS)
+
+trainers: venv  ## Test the adapters in the trainers' own libraries (installs TRL and PyTorch for it)
+	@test -x .venv-trl/bin/python || $(PYTHON) -m venv .venv-trl
+	.venv-trl/bin/python -m pip install --quiet torch==2.13.0 trl==1.16.0 ./client
+	ASSAY_TEST_TRL_PYTHON=$(CURDIR)/.venv-trl/bin/python $(BIN)/python -m pytest tests/trainers $(ARGS)
 
 check: venv  ## Formatting, lint and types
 	$(BIN)/ruff format --check .
@@ -43,5 +49,5 @@ lock: venv  ## Bring requirements.lock up to date with pyproject.toml (newest ve
 		--custom-compile-command "make lock" --group dev -o requirements.lock pyproject.toml $(ARGS)
 
 clean:  ## Remove .venv and all caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-trl .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -65,25 +65,23 @@ def costs() -> Iterator[Cost]:
 
 def _of_docker(floor: Cost) -> Iterator[Cost]:
     image = DockerConfig().image
-    try:
-        client = docker.from_env()
-        client.images.get(image)
-        running = client.containers.run(
-            image, ["-c", "import time; time.sleep(600)"], network_mode="none", detach=True, auto_remove=True
-        )
-    except DockerException:
-        return
-    inside = ("-I", "-S", "-c", "pass")
-    ways = {
-        "docker exec … python": ("docker", "exec", str(running.id), "/usr/bin/python3", *inside),
-        "docker run … python": ("docker", "run", "--rm", "--network", "none", image, *inside),
-    }
-    try:
+    with ExitStack() as stack:
+        try:
+            client = docker.from_env()
+            stack.callback(client.close)
+            client.images.get(image)
+            sleeper = ["-c", "import time; time.sleep(600)"]
+            running = client.containers.run(image, sleeper, network_mode="none", detach=True, auto_remove=True)
+            stack.callback(running.kill)
+        except DockerException:
+            return
+        inside = ("-I", "-S", "-c", "pass")
+        ways = {
+            "docker exec … python": ("docker", "exec", str(running.id), "/usr/bin/python3", *inside),
+            "docker run … python": ("docker", "run", "--rm", "--network", "none", image, *inside),
+        }
         for name, command in ways.items():
             yield _measure(name, [lambda command=command: _start(*command)] * CONCURRENCY, floor)  # type: ignore[misc]
-    finally:
-        running.kill()
-        client.close()
 
 
 def _of_assay(backend: str, start: Callable[[], ZygoteSandbox], floor: Cost) -> Iterator[Cost]:

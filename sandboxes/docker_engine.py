@@ -28,6 +28,12 @@ LIBRARY_LABEL = "dev.assay.library."
 _SECCOMP_PROFILE = Path(__file__).parent / "images" / "seccomp.json"
 _HEADER = struct.Struct(">BxxxL")
 _STDOUT = 1
+_ERRORS_KEPT = 4000
+_SIGNS = ("mount", "unshare", "setgroups")
+_NO_MOUNTS = (
+    "Its runtime, or the host, does not let a container make user namespaces and mount in them, which the isolation of "
+    "one job from the next needs"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class DockerSandbox(ZygoteSandbox):
         Raises:
             SandboxUnavailable: no engine or no image; the message says what to change.
         """
+        self._container = ""
         try:
             self._client: docker.APIClient = docker.from_env().api
         except DockerException as error:
@@ -62,7 +69,7 @@ class DockerSandbox(ZygoteSandbox):
             _check_image(self._client, config.image, profile)
             self._container = self._create(profile, config)
             self._attached = self._client.attach_socket(
-                self._container, params={"stdin": 1, "stdout": 1, "stderr": 0, "stream": 1}
+                self._container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
             self._stream: socket.socket = self._attached._sock
             self._client.start(self._container)
@@ -75,9 +82,11 @@ class DockerSandbox(ZygoteSandbox):
                 f"the engine has no image {config.image}; build it with `assay image build --base BASE`"
             ) from None
         except DockerException as error:
+            if self._container:  # made, but not started: nothing else would remove it
+                self._client.remove_container(self._container, force=True)
             self._client.close()
             raise SandboxUnavailable(f"the engine could not start a container: {error}") from None
-        self._buffer = bytearray()
+        self._errors = b""
         self._left_in_chunk = 0
         super().__init__(self._receive, self._stream.sendall)
 
@@ -134,7 +143,7 @@ class DockerSandbox(ZygoteSandbox):
             if kind == _STDOUT:
                 self._left_in_chunk = length
             else:
-                self._exactly(length)
+                self._errors = (self._errors + self._exactly(length))[-_ERRORS_KEPT:]
         part = self._stream.recv(min(size, self._left_in_chunk))
         self._left_in_chunk -= len(part)
         return part
@@ -154,7 +163,10 @@ class DockerSandbox(ZygoteSandbox):
 
     def explain(self, failure: str) -> str:
         """See `ZygoteSandbox.explain`."""
-        return f"The container did not become a sandbox ({failure})"
+        written = self._errors.decode(errors="replace").strip()
+        said = written.splitlines()[-1] if written else failure
+        advice = f" {_NO_MOUNTS}" if any(sign in said for sign in _SIGNS) else ""
+        return f"The container did not become a sandbox. It said: {said}.{advice}"
 
     def close(self) -> None:
         """See `sandboxes.base.Sandbox.close`."""

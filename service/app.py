@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 
+from assay.groups import GroupsResponse, PassAtKResponse
 from assay.tasks import Task
 from assay.verdict import Verdict
 from assay.wire import GradeResponse, JobAccepted, JobStatus, VerifierInfo
@@ -18,7 +19,8 @@ from service.admission import admit
 from service.bodies import read_json_body
 from service.dispatch.base import Dispatcher, QueueFull, Stopping, Submission
 from service.dispatch.local import LocalDispatcher
-from service.errors import BadHeader, TooManyTasks, Unavailable
+from service.errors import BadHeader, InvalidRequest, TooManyTasks, Unavailable
+from service.groups import GroupsBody, pass_at_k
 from service.jobs import Job, JobStore
 from service.metrics import Metrics
 from service.problems import handle_problems
@@ -63,6 +65,7 @@ def create_app(
     app.add_middleware(AccessGuard, keys=settings.api_keys)
     handle_problems(app)
     _add_grading(app, gateway)
+    _add_groups(app, gateway)
     _add_jobs(app, gateway)
     _add_information(app, gateway)
     openapi.describe(app)
@@ -96,6 +99,16 @@ class Gateway:
         body = await read_json_body(request, self.settings.max_body_bytes)
         parsed = self._parse(body)
         return admit(parsed, self.settings), parsed.deadline_seconds
+
+    async def receive_groups(self, request: Request) -> tuple[GroupsBody, list[Task]]:
+        """Read a request's body and return its groups and their resolved tasks, in one row."""
+        groups = GroupsBody(
+            await read_json_body(request, self.settings.max_body_bytes), self._parse, self.settings.max_body_bytes
+        )
+        try:
+            return groups, admit(groups.graded, self.settings)
+        except InvalidRequest as problem:
+            raise groups.renamed(problem) from None
 
     def submit(self, tasks: Sequence[Task], deadline_seconds: float | None) -> Submission:
         """Queue tasks, or say when there will be room."""
@@ -150,6 +163,38 @@ async def _collect_unless_disconnected(submission: Submission, request: Request)
         watching.cancel()
         submission.cancel()
     return [verdict for verdict in verdicts if verdict is not None]
+
+
+def _add_groups(app: FastAPI, gateway: Gateway) -> None:
+    @app.post(
+        "/v1/groups",
+        summary="Grade groups of completions, with advantages",
+        tags=["grading"],
+        response_model=None,
+        responses={200: {"model": GroupsResponse}, **openapi.problems(400, 413, 415, 422, 429, 503)},
+        openapi_extra=openapi.body_of("GroupsRequest"),
+    )
+    async def grade_groups(request: Request) -> Response:
+        """Grade the completions of each prompt; return rewards, advantages, masks, and which groups to keep.
+
+        A completion that could not be graded has null in place of its reward and advantage; the answer is still 200.
+        """
+        groups, tasks = await gateway.receive_groups(request)
+        submission = gateway.submit(tasks, groups.request.deadline_seconds)
+        return model_response(groups.results(await _collect_unless_disconnected(submission, request)))
+
+    @app.post(
+        "/v1/pass_at_k",
+        summary="pass@k from counts",
+        tags=["grading"],
+        response_model=None,
+        responses={200: {"model": PassAtKResponse}, **openapi.problems(400, 413, 415, 422)},
+        openapi_extra=openapi.body_of("PassAtKRequest"),
+    )
+    async def estimate_pass_at_k(request: Request) -> Response:
+        """Return the unbiased estimate for each k with its confidence interval, and how many prompts teach nothing."""
+        body = await read_json_body(request, gateway.settings.max_body_bytes)
+        return model_response(await asyncio.to_thread(pass_at_k, body))
 
 
 def _add_jobs(app: FastAPI, gateway: Gateway) -> None:

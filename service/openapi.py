@@ -3,6 +3,7 @@
 from importlib import metadata
 from typing import Any
 
+from assay.groups import GroupsRequest, PassAtKRequest
 from assay.wire import GradeRequest, Problem
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -14,12 +15,14 @@ DESCRIPTION = (
 )
 _REFERENCE = "#/components/schemas/{model}"
 
-GRADE_REQUEST_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model="GradeRequest")}}},
-    }
-}
+
+def body_of(model: str) -> dict[str, Any]:
+    """Return the documentation of a body of that model."""
+    schema = {"$ref": _REFERENCE.format(model=model)}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+GRADE_REQUEST_BODY = body_of("GradeRequest")
 
 _TITLES = {
     400: "The body is not JSON in UTF-8, or a header is not valid",
@@ -52,7 +55,7 @@ def describe(app: FastAPI) -> None:
             schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
             components = schema.setdefault("components", {})
             schemas = components.setdefault("schemas", {})
-            for model in (GradeRequest, Problem):
+            for model in (GradeRequest, GroupsRequest, PassAtKRequest, Problem):
                 described = model.model_json_schema(ref_template=_REFERENCE)
                 schemas.update(described.pop("$defs", {}))
                 schemas[model.__name__] = described

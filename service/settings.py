@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     max_completion_chars: int = Field(default=1_000_000, ge=1)
     """Length of one completion."""
     max_reference_bytes: int = Field(default=16 << 20, ge=1)
-    """Size of one task's reference (all its tests together), as UTF-8."""
+    """Size of all that one task is graded against (reference, schemas, tools), as UTF-8."""
 
     max_jobs: int = Field(default=1000, ge=1)
     """Jobs kept, running and finished; the oldest finished ones are forgotten first."""

@@ -24,6 +24,8 @@ def test_both_ways_give_the_same_verdicts(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert {verdict.accuracy for verdict in own.values()} == {0.0, 1.0}
 
 
+# The docker client forgets to close the socket by which it finds that there is no engine.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_benchmark_prints_its_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     small = [
         workloads.numbers_workload(2),
@@ -39,7 +41,15 @@ def test_the_benchmark_prints_its_tables(monkeypatch: pytest.MonkeyPatch, capsys
     assert all(
         f" {name} " in printed for name in ("math, numbers", "math, expressions", "code, stdin", "code, asserts")
     )
-    assert "a job in a warm sandbox" in printed
+    for way in (
+        "fork of a loaded",
+        "python -I -S",
+        "bwrap",
+        "a job of 1 test, warm",
+        "a job of 10 tests, warm",
+        "each of",
+    ):
+        assert way in printed
     for comparison in comparisons():
         rows = [line for line in printed.splitlines() if line.startswith(f" {comparison.name} ")]
         (agreed,) = {row.count(f"({len(comparison.tasks)}/{len(comparison.tasks)})") for row in rows}

@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 from assay.tasks import ChoiceTask
 from assay.verdict import Extracted
-from pydantic import JsonValue
 
 from sandboxes.base import Sandboxes
 from verifiers.base import Failure, Judgement, Verifier
 from verifiers.math.normalise import unbox
-from verifiers.text_answers import MAX_CHARACTERS, find_text
+from verifiers.text_answers import MAX_CHARACTERS, FoundText, find_text
 from verifiers.wording import normalise
 
 _EXTRACTED_CHARACTERS = 2000
@@ -28,6 +27,7 @@ _WITH_TEXT = re.compile(
     r"(?P<text>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
+_FIRST_LABEL = re.compile(r"[(\[]?([A-Z]|\d{1,2})[)\]]?(?=\s|$)")
 _OTHER_LABEL = re.compile(
     rf"[(\[]({_LABEL})[)\]]|\b(?:or|and|not|nor)\s{{1,3}}([A-HJ-Z]|\d{{1,2}})(?![\w'])"
     r"|(?:^|[/,&+]\s?)([A-Z])(?=\s?[/,&+.)]|$)"
@@ -82,21 +82,37 @@ def _grade(task: ChoiceTask) -> Judgement | Failure:
     right = _right(task, choices)
     if isinstance(right, str):
         return Failure("bad_reference", right)
-    found = find_text(task.completion, task.options.extract, task.options.answer_tags, task.format)
-    if not found.readings:
-        reason = "answer_too_long" if found.source == "too_long" else "no_answer"
-        return Judgement(reason, accuracy=0.0, details={"problem": found.source})
-    chosen: int | str = "unreadable"
-    for reading in found.readings:
-        chosen = _chosen(reading, choices)
-        if chosen != "unreadable":
+    problem, passed_over = "absent", None
+    for source in task.options.extract:
+        found = find_text(task.completion, (source,), task.options.answer_tags, task.format)
+        if found.readings:
+            judgement = _judged(found, choices, right)
+            if judgement.reason != "unreadable" or source != "phrase":
+                return judgement
+            passed_over = passed_over or judgement  # "the answer is clear" names no choice: one may follow
+        elif found.source == "too_long":
+            return Judgement("answer_too_long", accuracy=0.0, details={"problem": found.source})
+        elif found.source != "absent":
+            problem = found.source
+        if problem in ("unclosed", "unfinished_reasoning"):
             break
+    return passed_over or Judgement("no_answer", accuracy=0.0, details={"problem": problem})
+
+
+def _judged(found: FoundText, choices: _Choices, right: int) -> Judgement:
+    """Judge what was found in one place."""
+    named = (_chosen(reading, choices) for reading in found.readings)
+    chosen = next((name for name in named if name != "unreadable"), "unreadable")
     extracted = Extracted(text=found.readings[0][:_EXTRACTED_CHARACTERS], source=found.source)
     if isinstance(chosen, str):
         return Judgement(chosen, accuracy=0.0, extracted=extracted)
-    details: dict[str, JsonValue] = {"chosen": choices.labels[chosen]}
     is_right = chosen == right
-    return Judgement("equal" if is_right else "different", float(is_right), extracted=extracted, details=details)
+    return Judgement(
+        "equal" if is_right else "different",
+        accuracy=float(is_right),
+        extracted=extracted,
+        details={"chosen": choices.labels[chosen]},
+    )
 
 
 def _choices(task: ChoiceTask) -> "_Choices | str":
@@ -143,6 +159,9 @@ def _chosen(answer: str, choices: _Choices) -> int | str:
         if label is not None:
             return _with_text(label, match["text"], choices)
     named = set(_labels_within(text, choices))
+    first = _FIRST_LABEL.match(text)
+    if first is not None and (position := choices.by_label(first[1])) is not None:
+        named.add(position)
     return "several" if len(named) > 1 else "unreadable"
 
 

@@ -4,7 +4,12 @@ This package is the only part of Assay that goes into a trainer's environment; i
 """
 
 from assay.advantages import group_advantages
+from assay.async_client import AsyncAssay, OnError, Progress
+from assay.chunks import TaskLike
+from assay.client import Assay
 from assay.contracts import contract_fingerprint
+from assay.errors import AssayError, DeadlineExceeded, Refused, ServiceFailure, Ungraded
+from assay.exchange import RetryPolicy
 from assay.passk import Estimate, mean_pass_at_k, pass_at_k, success_rate
 from assay.reward import RewardSpec, compose_reward
 from assay.sampling import DynamicSampler, is_informative, is_mean_within
@@ -59,13 +64,17 @@ from assay.wire import (
 )
 
 __all__ = [
+    "Assay",
+    "AssayError",
     "AssertTests",
+    "AsyncAssay",
     "Base64File",
     "Checker",
     "ChoiceOptions",
     "ChoiceTask",
     "CodeOptions",
     "CodeTask",
+    "DeadlineExceeded",
     "DynamicSampler",
     "ErrorKind",
     "Estimate",
@@ -87,20 +96,27 @@ __all__ = [
     "JsonSchemaTask",
     "MathOptions",
     "MathTask",
+    "OnError",
     "ParsesOptions",
     "ParsesTask",
     "Problem",
     "ProblemField",
+    "Progress",
     "PytestTests",
     "QaOptions",
     "QaTask",
+    "Refused",
     "RegexOptions",
     "RegexTask",
+    "RetryPolicy",
     "RewardSpec",
+    "ServiceFailure",
     "StdinTest",
     "StdinTests",
     "Task",
+    "TaskLike",
     "Timing",
+    "Ungraded",
     "Verdict",
     "VerdictError",
     "VerifierInfo",

@@ -18,7 +18,8 @@ def pass_at_k(samples: int, correct: int, k: int) -> float:
     """Return the unbiased estimate of pass@k for one prompt.
 
     Chen et al. (Codex, arXiv 2107.03374, equation 1): 1 - C(n - c, k) / C(n, k), computed as the product
-    1 - Π (1 - k / i) for i from n - c + 1 to n, which neither overflows nor cancels.
+    1 - Π (1 - k / i) for i from n - c + 1 to n, or the same with c and k exchanged where that is shorter, which neither
+    overflows nor cancels.
 
     Args:
         samples: n, completions that were graded.
@@ -36,7 +37,8 @@ def pass_at_k(samples: int, correct: int, k: int) -> float:
     if samples - correct < k:
         return 1.0
     # log1p and expm1 keep the small results exact: 1 - (1 - 1e-18) would be 0.
-    missed = math.fsum(math.log1p(-k / i) for i in range(samples - correct + 1, samples + 1))
+    fewer, more = min(correct, k), max(correct, k)
+    missed = math.fsum(math.log1p(-more / i) for i in range(samples - fewer + 1, samples + 1))
     return -math.expm1(missed)
 
 
@@ -58,7 +60,8 @@ def mean_pass_at_k(counts: Sequence[tuple[int, int]], k: int, confidence: float 
     """
     if not counts:
         raise ValueError("there are no prompts to estimate from")
-    values = [pass_at_k(samples, correct, k) for samples, correct in counts]
+    known = {pair: pass_at_k(*pair, k) for pair in set(counts)}
+    values = [known[pair] for pair in counts]
     prompts = len(values)
     mean = min(1.0, math.fsum(values) / prompts)
     effective = float(prompts)

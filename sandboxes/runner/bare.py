@@ -50,7 +50,7 @@ class BarePlace(Place):
             readable: files and folders that jobs may read and execute.
         """
         self.work_folder = f"{folder}/work"
-        self.has_foremen = False  # it could not outlive what a case with its uid may do to it
+        self.has_namespaces = False
         self.duties = Duties(
             no_namespaces=True, one_uid=uids is None, signals=uids is None and abi < landlock.FIRST_WITH_SIGNALS
         )
@@ -113,9 +113,9 @@ class BarePlace(Place):
         self._measure_from = started + _MEASURED_SHARE * (time.monotonic() - started)
         return is_overfull
 
-    def processes(self, zygote: int, besides: Set[int]) -> list[int]:
-        """See `Place.processes`."""
-        return linux.descendants(zygote, besides)
+    def processes(self, zygote: int, guest: int | None, driver: int | None) -> list[int]:  # noqa: ARG002
+        """See `Place.processes`; what lost its parent is a child of the zygote's by now."""
+        return linux.descendants(zygote, set() if driver is None else {driver})
 
     def become_zygote(self) -> None:
         """See `Place.become_zygote`."""
@@ -146,8 +146,11 @@ class BarePlace(Place):
         with contextlib.suppress(OSError):
             self._end_all()
 
-    def enter(self, role: Role, limits: dict[str, float]) -> None:
-        """See `Place.enter`; here the uid and the fence are all there is."""
+    def part(self) -> None:
+        """See `Place.part`; here the uid and the fence are all there is."""
+
+    def furnish(self, limits: dict[str, float]) -> None:
+        """See `Place.furnish`."""
 
     def _scope_signals(self) -> None:
         """Bound whom this process may signal to what it will start, so that "all" are just those."""

@@ -100,9 +100,7 @@ class CaseByCase:
     ) -> Watch:
         answer, pidfds = self._hands.hear()
         forked = [Forked(*process) for process in answer]
-        firsts = {process.first for process in forked if process.first is not None}
-        drivers = {process.pid for part, process in zip(parts, forked, strict=True) if part.role == "driver"}
-        watch = Watch(limits, started, self._hands, self._hands.line, besides=firsts | drivers)
+        watch = Watch(limits, started, self._hands, self._hands.line)
         watch.guest_end = guest_end
         for part, process, pidfd in zip(parts, forked, pidfds, strict=True):
             open_until_end.callback(os.close, pidfd)
@@ -131,8 +129,7 @@ class AllByForeman:
         )
         foremans_end.close()
         os.close(foremans_fault)
-        answer, pidfds = self._hands.hear()
-        self._foreman = Forked(*answer[0])
+        _, pidfds = self._hands.hear()
         os.close(pidfds[0])
         said = os.read(fault, 1000)
         if said:
@@ -155,7 +152,7 @@ class AllByForeman:
         pipes.close_given()
         for descriptor in (stdin, *given[1 + len(pipes.given) :]):
             os.close(descriptor)
-        watch = Watch(limits, started, self._hands, self._line, besides={self._foreman.pid})
+        watch = Watch(limits, started, self._hands, self._line)
         watch.add("guest", Watched(None, pipes.outputs, lambda: self._line.tell({"end": True})))
         watch.run()
         pipes.close()

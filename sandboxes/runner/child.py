@@ -75,7 +75,8 @@ def run_child(
         try:
             call = function_named(function, loaded)
             others_of_uid = place.others_of_uid()
-            place.enter(role, limits)
+            if role == "guest":
+                place.furnish(limits)
             place.fence(role)
             _keep_only(given)
             fault = _FAULT

@@ -5,6 +5,7 @@ removes. A case has the foreman's uid, yet can do nothing to it: process 1 is de
 and the system-call filter refuses the rest. Of the job it knows the files of the work folder, no input and no argument.
 """
 
+import fcntl
 import gc
 import os
 import select
@@ -47,7 +48,9 @@ def run_foreman(
         try:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # process 1 is deaf only to signals without a handler
             others_of_uid = place.others_of_uid() + 1  # the foreman
-            place.enter("guest", limits)
+            given = _keep_only(given)
+            place.part()
+            place.furnish(limits)
             os.chdir(place.work_folder)
             os.umask(0o022)
             bounds = resource_bounds(limits, others_of_uid)
@@ -61,6 +64,15 @@ def run_foreman(
         code = 0
     finally:
         os._exit(code)
+
+
+def _keep_only(given: ForemansGiven) -> ForemansGiven:
+    """Close what of the zygote is of no use here, and return the given descriptors' new numbers."""
+    parked = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 100) for descriptor in given]
+    for number, descriptor in enumerate(parked):
+        os.dup2(descriptor, _FIRST_OWN + number, inheritable=False)
+    linux.close_from(_FIRST_OWN + len(parked))
+    return ForemansGiven(*range(_FIRST_OWN, _FIRST_OWN + len(parked)))
 
 
 class _Foreman:

@@ -1,6 +1,7 @@
 """The Linux calls that Python's standard library lacks, through libc."""
 
 import ctypes
+import itertools
 import os
 import signal
 import time
@@ -34,7 +35,7 @@ _libc.mount.argtypes = [ctypes.c_char_p] * 3 + [ctypes.c_ulong, ctypes.c_char_p]
 _libc.clone.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
 _holding_the_interpreter = ctypes.PyDLL(None, use_errno=True)
 _STACK_BYTES = 16384
-_stacks = [ctypes.create_string_buffer(_STACK_BYTES) for _ in range(2)]
+_stacks = itertools.cycle([ctypes.create_string_buffer(_STACK_BYTES) for _ in range(8)])
 _pause = ctypes.cast(_libc.pause, ctypes.c_void_p)
 
 
@@ -86,13 +87,12 @@ def fork() -> int:
     return pid
 
 
-def start_idle_process(stack: int) -> int:
+def start_idle_process() -> int:
     """Start a process that does nothing until it is killed, and return its process id.
 
-    It shares this process's memory and descriptors, so that it costs next to nothing; of its two stacks (0 or 1) each
-    serves one process at a time.
+    It shares this process's memory and descriptors, so that it costs next to nothing. There may be eight at a time.
     """
-    top = ctypes.addressof(_stacks[stack]) + _STACK_BYTES & ~15
+    top = ctypes.addressof(next(_stacks)) + _STACK_BYTES & ~15
     pid = int(_libc.clone(_pause, top, _CLONE_VM | _CLONE_FILES | signal.SIGCHLD, None))
     if pid < 0:
         number = ctypes.get_errno()
@@ -171,6 +171,15 @@ def _children(pid: int) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def parent(pid: int) -> int | None:
+    """Return the process id of a process's parent, 0 when it is in no namespace below this one's; None when gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
 
 
 def resident_bytes(pid: int) -> int:

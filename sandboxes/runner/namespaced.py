@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-from collections.abc import Set
 
 from sandboxes.runner import linux
 from sandboxes.runner.place import FILES_PER_CASE, Forked, Place, Role
@@ -26,7 +25,7 @@ class NamespacedPlace(Place):
 
     work_folder = WORK_FOLDER
     duties = Duties()
-    has_foremen = True
+    has_namespaces = True
 
     def __init__(self, base_uid: int | None, *, in_container: bool) -> None:
         self._base_uid = base_uid
@@ -65,19 +64,23 @@ class NamespacedPlace(Place):
         """See `Place.is_overfull`; here the file system itself has the bounds."""
         return False
 
-    def processes(self, zygote: int, besides: Set[int]) -> list[int]:
-        """See `Place.processes`; those of the namespaces below are seen from here as well."""
-        apart = {os.getpid(), zygote, *besides}
-        return [pid for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()) if pid not in apart]
+    def processes(self, zygote: int, guest: int | None, driver: int | None) -> list[int]:  # noqa: ARG002
+        """See `Place.processes`; those of the namespaces below are seen from here as well.
+
+        What the zygote has forked beside the guest is the sandbox's own: no case's process can become a child of it.
+        """
+        here = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        apart = (os.getpid(), zygote)
+        return [pid for pid in here if pid == guest or (pid not in apart and linux.parent(pid) not in (zygote, None))]
 
     def become_zygote(self) -> None:
         """See `Place.become_zygote`."""
         self._own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
-    def fork(self, role: Role) -> Forked:
+    def fork(self, role: Role) -> Forked:  # noqa: ARG002
         """See `Place.fork`."""
         linux.unshare(linux.CLONE_NEWPID)
-        first = linux.start_idle_process(stack=0 if role == "guest" else 1)
+        first = linux.start_idle_process()
         pid = linux.fork()
         if pid != 0:
             # Without this the next unshare would nest, which the kernel refuses.
@@ -103,13 +106,15 @@ class NamespacedPlace(Place):
     def leave_zygote(self) -> None:
         """See `Place.leave_zygote`; here it ends with the warden, which is process 1."""
 
-    def enter(self, role: Role, limits: dict[str, float]) -> None:
-        """See `Place.enter`."""
+    def part(self) -> None:
+        """See `Place.part`."""
         linux.unshare(linux.CLONE_NEWNS)
         linux.mount("proc", "/proc", "proc", _PROC_FLAGS)
-        if role == "guest":
-            options = f"size={int(limits['file_bytes'])},{self._work_options}"
-            linux.mount("work", WORK_FOLDER, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
+
+    def furnish(self, limits: dict[str, float]) -> None:
+        """See `Place.furnish`."""
+        options = f"size={int(limits['file_bytes'])},{self._work_options}"
+        linux.mount("work", WORK_FOLDER, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
 
     def uid_of(self, role: Role) -> int | None:
         """See `Place.uid_of`."""

@@ -4,7 +4,6 @@ There are two kinds: `namespaced`, where the kernel lets us make namespaces, and
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Set
 from typing import Any, Literal, NamedTuple
 
 from sandboxes.runner.seccomp import Duties
@@ -35,8 +34,9 @@ class Place(ABC):
     """Where a case's work folder is, while there is one."""
     duties: Duties
     """What is left to the system-call filters."""
-    has_foremen: bool
-    """Whether a job's cases can be left to a foreman (`fork_foreman`)."""
+    has_namespaces: bool
+    """Whether each process is parted from the zygote's others, so that a job's cases can be left to a foreman
+    (`fork_foreman`), and a process can be forked before there is a case for it."""
 
     # Called in the process that becomes the warden and starts the zygote.
 
@@ -56,7 +56,7 @@ class Place(ABC):
 
     @abstractmethod
     def make_work_folder(self) -> None:
-        """Make a case's empty work folder, which belongs to the guest, unless the guest makes it itself (`enter`)."""
+        """Make a case's empty work folder, which belongs to the guest, unless it makes it itself (`furnish`)."""
 
     @abstractmethod
     def remove_work_folder(self) -> None:
@@ -67,8 +67,11 @@ class Place(ABC):
         """Whether the case wrote more than it may, where nothing hindered it; `at_end`: measure in any case."""
 
     @abstractmethod
-    def processes(self, zygote: int, besides: Set[int]) -> list[int]:
-        """Return the processes below the zygote but for some, which are the driver and what only keeps namespaces."""
+    def processes(self, zygote: int, guest: int | None, driver: int | None) -> list[int]:
+        """Return a guest's processes: itself, where the zygote forked it, and all below it.
+
+        A guest without a process id here is a foreman's: it and all below the foreman are meant.
+        """
 
     # Called in the zygote.
 
@@ -106,8 +109,12 @@ class Place(ABC):
     # Called in a case's process.
 
     @abstractmethod
-    def enter(self, role: Role, limits: dict[str, float]) -> None:
-        """Part this process from the others."""
+    def part(self) -> None:
+        """Called first of all: part this process from the others."""
+
+    @abstractmethod
+    def furnish(self, limits: dict[str, float]) -> None:
+        """Called in a guest: make its work folder, unless the warden has (`make_work_folder`)."""
 
     @abstractmethod
     def uid_of(self, role: Role) -> int | None:

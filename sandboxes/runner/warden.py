@@ -44,7 +44,7 @@ class Warden:
     def _run_job(self, job: dict[str, Any]) -> None:
         secret = None if job["driver"] is None else self._read_secret()
         with contextlib.ExitStack() as open_until_end:
-            if secret is None and len(job["cases"]) > 1 and self._hands.place.has_foremen:
+            if secret is None and len(job["cases"]) > 1 and self._hands.place.has_namespaces:
                 self._run_cases(job, AllByForeman(self._hands, job, open_until_end).run)
             else:
                 self._run_cases(job, CaseByCase(self._hands, job, secret, open_until_end).run)

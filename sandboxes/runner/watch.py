@@ -6,7 +6,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from sandboxes.runner import linux
@@ -88,9 +88,7 @@ class Watched:
 class Watch:
     """Runs the event loop of one case."""
 
-    def __init__(
-        self, limits: dict[str, float], started: float, around: Around, line: Line, *, besides: Set[int]
-    ) -> None:
+    def __init__(self, limits: dict[str, float], started: float, around: Around, line: Line) -> None:
         """Start to watch.
 
         Args:
@@ -98,13 +96,11 @@ class Watch:
             started: by the monotonic clock.
             around: the sandbox.
             line: to whoever collects the case's processes and tells of their ends.
-            besides: processes below the zygote that are not the guest's.
         """
         self._limits = limits
         self._around = around
         self._place = around.place
         self._line = line
-        self._besides = besides
         self._started = started
         self.guest: Watched
         self.driver: Watched | None = None
@@ -269,7 +265,7 @@ class Watch:
 
     def _processes(self) -> list[int]:
         """Return the guest's processes."""
-        return self._place.processes(self._around.zygote, self._besides)
+        return self._place.processes(self._around.zygote, self.guest.pid, self.driver.pid if self.driver else None)
 
     def _memory_of(self, pids: list[int], resident: list[int]) -> int:
         """Return the memory of processes, in bytes, what they share counted once where the kernel tells."""

@@ -6,8 +6,9 @@ knew, the processes of later jobs would inherit.
 
 import os
 import select
+import socket
 import types
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from sandboxes.runner.child import Given, function_named, run_child
 from sandboxes.runner.foreman import ForemansGiven, run_foreman
@@ -22,6 +23,13 @@ class _Living(NamedTuple):
     pidfd: int
 
 
+class _Ahead(NamedTuple):
+    """A process that waits to hear what it is to be."""
+
+    forked: Forked
+    line: socket.socket
+
+
 class Zygote:
     """Serves one warden."""
 
@@ -33,12 +41,14 @@ class Zygote:
         self._place = place
         self._loaded = loaded
         self._poll = select.poll()
+        self._ahead: _Ahead | None = None
 
     def serve(self) -> int:
         """Fork what the warden asks for, until it goes, and return this process's exit code."""
         try:
             self._place.become_zygote()
             self._poll.register(self._line.fileno(), 0)  # only its end is of interest while a case runs
+            self._fork_ahead()
             while (asked := self._line.hear()) is not None:
                 try:
                     living = self._fork_foreman(*asked) if "foreman" in asked[0] else self._fork_all(*asked)
@@ -58,21 +68,65 @@ class Zygote:
         for part in asked["parts"]:
             given = Given(*descriptors[at : at + len(Given._fields)])
             at += len(Given._fields)
-            forked = self._place.fork(part["role"])
-            if forked.pid == 0:
-                run_child(
-                    part["function"],
-                    given,
-                    asked["limits"],
-                    place=self._place,
-                    role=part["role"],
-                    has_channel=part["has_channel"],
-                    system_calls=self._system_calls,
-                    loaded=self._loaded,
-                )
+            forked = self._hand_to_ahead(part, asked["limits"], given) or self._fork(part, asked["limits"], given)
             living.append(_Living(part["role"], forked, os.pidfd_open(forked.pid)))
         self._tell_of(living, descriptors)
+        self._fork_ahead()
         return living
+
+    def _fork(self, part: dict[str, Any], limits: dict[str, float], given: Given) -> Forked:
+        forked = self._place.fork(part["role"])
+        if forked.pid == 0:
+            self._place.part()
+            self._be(part, limits, given)
+        return forked
+
+    def _be(self, part: dict[str, Any], limits: dict[str, float], given: Given) -> NoReturn:
+        """Become a case's process."""
+        run_child(
+            part["function"],
+            given,
+            limits,
+            place=self._place,
+            role=part["role"],
+            has_channel=part["has_channel"],
+            system_calls=self._system_calls,
+            loaded=self._loaded,
+        )
+
+    def _fork_ahead(self) -> None:
+        """Fork the next case's guest while there is time, up to where it must know the case."""
+        if not self._place.has_namespaces or self._ahead is not None:
+            return
+        own_end, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        forked = self._place.fork("guest")
+        if forked.pid == 0:
+            try:
+                self._place.part()
+                own_end.close()
+                os.close(self._line.fileno())  # so that the zygote's end is noticed by the warden
+                heard = Line(its_end).hear()
+                if heard is not None:
+                    self._be(heard[0]["part"], heard[0]["limits"], Given(*heard[1]))
+            finally:
+                os._exit(1)
+        its_end.close()
+        self._ahead = _Ahead(forked, own_end)
+
+    def _hand_to_ahead(self, part: dict[str, Any], limits: dict[str, float], given: Given) -> Forked | None:
+        """Let the process that was forked ahead be this part; None when there is none, or it is gone."""
+        if self._ahead is None or part["role"] != "guest":
+            return None
+        ahead, self._ahead = self._ahead, None
+        try:
+            Line(ahead.line).tell({"part": part, "limits": limits}, list(given))
+        except OSError:
+            os.waitpid(ahead.forked.pid, 0)
+            self._place.end(ahead.forked, None)
+            return None
+        finally:
+            ahead.line.close()
+        return ahead.forked
 
     def _fork_foreman(self, asked: dict[str, Any], descriptors: list[int]) -> list[_Living]:
         """Fork a foreman and tell the warden of it."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli import demo, doctor, grade, image, serve
+from service.cli import demo, doctor, grade, image, passk, serve
 from service.cli.errors import DEFECT, CliError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command("serve")(serve.command)
 app.command("grade")(grade.command)
+app.command("passk")(passk.command)
 app.command("demo")(demo.command)
 app.command("doctor")(doctor.command)
 app.add_typer(image.app, name="image")

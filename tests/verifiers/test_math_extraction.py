@@ -6,13 +6,14 @@ import pytest
 from assay.tasks import MathOptions, MathSource
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from verifiers.math.extraction import find_answer
 
-SOURCES: tuple[MathSource, ...] = ("boxed", "answer_tag", "marker", "phrase", "last_number")
+SOURCES: tuple[MathSource, ...] = ("boxed", "answer_tag", "marker", "phrase", "last_expression", "last_number")
 PIECES = (
     *(r"\boxed{", r"\boxed", r"\fbox{", "}", "{", "\\", r"\{", "<answer>", "</answer>", "<think>", "</think>"),
-    *("#### ", "A: ", "The answer is ", "answer: ", "Question: ", "答案是"),
+    *("#### ", "A: ", "The answer is ", "answer: ", "Question: ", "答案是", "故选", "최종 답은 "),
     *("$", "$$", r"\(", r"\)", "**", "5", "1,234", ".", "x", "\n", " "),
 )
 
@@ -44,3 +45,10 @@ def test_time_is_linear(piece: str, source: MathSource) -> None:
         return time.process_time() - started
 
     assert seconds(2_000_000 // len(piece)) < 6.0
+
+
+def test_a_pattern_must_be_given_where_it_is_named() -> None:
+    with pytest.raises(ValidationError, match="`pattern` is not given"):
+        MathOptions(extract=("pattern",))
+    assert MathOptions(pattern="x").sources[0] == "pattern"
+    assert MathOptions(pattern="x", extract=("boxed", "pattern")).sources == ("boxed", "pattern")

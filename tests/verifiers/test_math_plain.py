@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verifiers.math.engine import compare
-from verifiers.math.plain import MAX_DIGITS, decide, read_number, write
+from verifiers.math.plain import MAX_DIGITS, Tolerance, decide, read_number, write
 
 
 @st.composite
@@ -48,7 +48,7 @@ def numbers(draw: st.DrawFn) -> str:
 @given(numbers(), numbers(), st.sampled_from([None, 0.01]))
 def test_agrees_with_the_symbolic_comparison(reference: str, answer: str, tolerance: float | None) -> None:
     one, other = (write(text, ignore_units=True) for text in (reference, answer))
-    verdict = decide(one, other, tolerance)
+    verdict = decide(one, other, Tolerance(tolerance))
     result = compare(
         {
             "references": [one.symbolic],
@@ -72,8 +72,8 @@ def test_reads_what_was_written(value: Fraction, form: str) -> None:
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_left(text: str) -> None:
     written = write(text, ignore_units=True)
-    decide(written, written, None)
-    assert written.number is None or decide(written, written, None) is True
+    decide(written, written)
+    assert written.number is None or decide(written, written) is True
 
 
 NO_PLAIN_NUMBERS = (

@@ -89,9 +89,9 @@ class Expected:
         return found
 
     def share(self, call: Call, differences: list[Difference]) -> float:
-        """Return the share of name and arguments that are right."""
+        """Return the share of name and arguments that are right; what may be left out, and is, earns nothing."""
         wrong = len({difference.argument for difference in differences})
-        named = self._tests.keys() | call.arguments.keys()
+        named = {name for name in self._tests if not self._may_be_missing(name)} | call.arguments.keys()
         return max(0.0, (1 + len(named) - wrong) / (1 + len(named)))
 
     def _check(self, place: str) -> None:

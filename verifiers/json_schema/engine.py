@@ -14,10 +14,12 @@ import jsonschema
 import jsonschema_rs
 import referencing
 import referencing.exceptions
+from jsonschema_specifications import REGISTRY as SPECIFICATIONS  # type: ignore[import-untyped]
 from referencing import jsonschema as specifications
 
+from verifiers.json_schema.eager import pattern_python_refuses, unresolved_in_draft_3
 from verifiers.json_schema.expansion import Unbounded, check_expansion
-from verifiers.structured.json_text import Found, NoJson, Strictness, equal, find, has_no_finite
+from verifiers.structured.json_text import Found, NoJson, Strictness, equal, find, holds, is_decimal, is_no_finite
 
 _SHOWN_ERRORS = 5
 _SHOWN_CHARACTERS = 200
@@ -128,9 +130,15 @@ def _check_text(schema: "Schema", what: dict[str, Any]) -> dict[str, Any]:
     except NoJson as problem:
         return {"score": 0.0, "reason": problem.reason, "problem": problem.problem}
     try:
-        return schema.judge(found) | {"start": found.start, "end": found.end, "source": found.source}
+        return schema.judge(found, may_hold_nan=what["strictness"]["nan"]) | {
+            "start": found.start,
+            "end": found.end,
+            "source": found.source,
+        }
     except referencing.exceptions.Unresolvable as problem:  # draft 3 looks references up when it needs them
         return {"bad_reference": _unresolvable(str(problem.ref))}
+    except OverflowError:  # of jsonschema, which divides integers as floats
+        return {"score": 0.0, "reason": "number_too_large", "problem": "beyond the range of floats"}
 
 
 class _Formats(jsonschema.FormatChecker):
@@ -174,10 +182,16 @@ class Schema:
         self._required = self._required_properties() if spec["scoring"] == "required" else None
         self._check_accepted()
 
-    def judge(self, found: Found) -> dict[str, Any]:
+    def judge(self, found: Found, *, may_hold_nan: bool) -> dict[str, Any]:
         """Return `score`, `reason` and, where it is wrong, `errors`."""
         value = found.value
-        is_valid, errors = self._plain() if has_no_finite(value) else (self._is_valid, self._errors)
+        has_nan = may_hold_nan and holds(value, is_no_finite)
+        if (has_nan or self._draft == "3") and holds(value, is_decimal):
+            return {"score": 0.0, "reason": "number_too_large", "problem": "beyond the range of floats"}
+        try:
+            is_valid, errors = self._plain() if has_nan else (self._is_valid, self._errors)
+        except BadSchema as problem:  # of the engine for values with a NaN only: it is not the schema's fault
+            return {"score": 0.0, "reason": "not_a_number", "problem": f"beside a NaN: {problem}"[:_SHOWN_CHARACTERS]}
         if is_valid(value):
             if self._accepted is None or any(equal(value, accepted) for accepted in self._accepted):
                 return {"score": 1.0, "reason": "valid" if self._accepted is None else "equal"}
@@ -263,10 +277,18 @@ class Schema:
             kind.check_schema(self._schema)
         except jsonschema.SchemaError as problem:
             raise BadSchema(f"it is no valid schema of draft {draft}: {_cut(problem.message)}") from None
+        pattern = pattern_python_refuses(self._schema, *self._schemas.values())
+        if pattern is not None:
+            raise BadSchema(f"{_cut(pattern)!r} is no pattern of Python, whose engine checks this")
         resources = [(uri, _resource(schema, draft)) for uri, schema in self._schemas.items()]
+        own = referencing.Registry(retrieve=_refuse).with_resources(resources)  # type: ignore[call-arg]
+        registry = SPECIFICATIONS.combine(own)
+        unresolved = unresolved_in_draft_3(self._schema, registry) if draft == "3" else None
+        if unresolved is not None:
+            raise BadSchema(_unresolvable(unresolved))
         validator = kind(
             self._schema,
-            registry=referencing.Registry(retrieve=_refuse).with_resources(resources),  # type: ignore[call-arg]
+            registry=registry,
             format_checker=_Formats(draft) if self._formats else None,
         )
 

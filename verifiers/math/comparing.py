@@ -23,6 +23,7 @@ class Comparison:
     """How the values of a task are compared."""
 
     relative_tolerance: Fraction | None = None
+    absolute_tolerance: Fraction | None = None
 
     def equal(self, reference: Node, answer: Node) -> bool:  # noqa: PLR0911 - one way for each kind
         """Whether the answer is the reference, written the same or another way."""
@@ -61,6 +62,10 @@ class Comparison:
         return _difference_below(reference.expression, answer.expression, unit)
 
     def _within_tolerance(self, reference: Any, answer: Any) -> bool:
+        if self.absolute_tolerance is not None and _difference_below(
+            reference, answer, self.absolute_tolerance, inclusive=True
+        ):
+            return True
         if self.relative_tolerance is None:
             return False
         size = approximate(reference, 30)

@@ -20,9 +20,11 @@ PROFILE = Profile(
         "verifiers.math.sizes",
         "verifiers.math.expressions",
         "verifiers.math.comparing",
+        "verifiers.math.values",
+        "verifiers.math.patterns",
         "verifiers.math.engine",
     ),
-    packages=("sympy", "mpmath", "latex2sympy2_extended", "antlr4"),
+    packages=("sympy", "mpmath", "latex2sympy2_extended", "antlr4", "re2"),
 )
 
 LIMITS = Limits(

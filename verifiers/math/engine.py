@@ -16,6 +16,7 @@ from typing import Any
 from verifiers.math.comparing import Comparison
 from verifiers.math.leaves import Unreadable
 from verifiers.math.reading import Node, read
+from verifiers.math.values import is_worked_out
 
 TOGETHER_SECONDS = 0.1
 """CPU time of one comparison among others; a slower one is left to a child of its own."""
@@ -93,11 +94,13 @@ def compare(argument: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         argument: `references` (list of normalised texts), `unmatched` (further ones, that are only read), `answer`
-            (normalised text, or None to only read the references), `relative_tolerance` (number or None).
+            (normalised text, or None to only read the references), `relative_tolerance` and `absolute_tolerance`
+            (numbers or None), `form` (`value` or `any`).
 
     Returns:
-        `reference`: position, in both lists together, of one that cannot be read, with `problem`; or `equal` (bool);
-        or `answer`: `unreadable`, with `problem`; or `read`: True when there was no answer.
+        `reference`: position, in both lists together, of one that cannot be read, with `problem`; or `equal` (bool),
+        with `unevaluated` where only its form is wrong; or `answer`: `unreadable`, with `problem`; or `read`: True when
+        there was no answer.
     """
     references: list[Node] = []
     for position, text in enumerate([*argument["references"], *argument["unmatched"]]):
@@ -107,20 +110,26 @@ def compare(argument: dict[str, Any]) -> dict[str, Any]:
             return {"reference": position, "problem": str(failure)[:200]}
     if argument["answer"] is None:
         return {"read": True}
-    if argument["answer"] in argument["references"]:
+    if argument["answer"] in argument["references"]:  # where a value is asked for too, since the reference is one
         return {"equal": True}
     try:
-        answer = read(argument["answer"])
+        answer = _read_once(argument["answer"])
     except (Unreadable, RecursionError) as failure:
         return {"answer": "unreadable", "problem": str(failure)[:200]}
-    tolerance = argument.get("relative_tolerance")
-    comparison = Comparison(Fraction(repr(tolerance)) if tolerance is not None else None)
-    return _decide(comparison, references[: len(argument["references"])], answer)
+    comparison = Comparison(*(_exact(argument.get(f"{kind}_tolerance")) for kind in ("relative", "absolute")))
+    decision = _decide(comparison, references[: len(argument["references"])], answer)
+    if decision["equal"] and argument.get("form") == "value" and not is_worked_out(answer):
+        return {"equal": False, "unevaluated": True}
+    return decision
+
+
+def _exact(tolerance: float | None) -> Fraction | None:
+    return Fraction(repr(tolerance)) if tolerance is not None else None
 
 
 @lru_cache(maxsize=64)
 def _read_once(text: str) -> Node:
-    """Read a reference, once for all answers in this child."""
+    """Read a text once for all comparisons in this child."""
     return read(text)
 
 

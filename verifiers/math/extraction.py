@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from assay.tasks import FormatSpec, MathOptions
 
-from verifiers.math.normalise import unbox
+from verifiers.math.normalise import MAX_CHARACTERS, unbox
+from verifiers.math.plain import decide, write
 from verifiers.reasoning import after_reasoning
 
 
@@ -38,14 +39,18 @@ _ANSWER_LIKE = re.compile(r"[-+−–]?[$€£¥\\(\[{.\d]|[A-Za-z](?![A-Za-z])|
 
 _PHRASE = re.compile(
     r"(?:(?:final\s{1,3}|correct\s{1,3}|right\s{1,3})?\banswers?\b(?:\s{1,3}(?:to|of|for)\s[^\n.:]{1,120}?)?\**"
-    r"(?:\s{0,3}(?:is|are|was|would\s{1,2}be|=|:)\**){1,2}|最终答案[是为：:]{1,2}|答案[是为：:]{1,2}|正答[は：:]{1,2}"
+    r"(?:\s{0,3}(?:is|are|was|(?:would|should|must|will)\s{1,2}be|equals|comes\s{1,2}(?:out\s{1,2})?to|=|:)\**){1,2}"
+    r"|(?:最终|正确|最后)?(?:答案|结果)\**\s?(?:应该|应|就|即)?[是为：:]{1,2}\**|[故应]选择?[：:]?\**|正答[は：:]{1,2}"
     r"|(?:^|(?<=\n))[ \t#*]{0,8}(?:final\s)?answer[ \t*]{0,4}\n"
-    r"|(?:정답|답)(?:은|:|：))\s{0,4}",
+    r"|(?<![가-힣])(?:정답|최종\s?답변?|해답|답변?)\**\s?(?:은|는|:|：)\**)\s{0,4}",
     re.IGNORECASE,
 )
 _MATH_OPENING = {"$$": "$$", "$": "$", r"\(": r"\)", r"\[": r"\]", "**": "**"}
-_SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|\n|입니다|이다")
-_AFTERTHOUGHT = re.compile(r",?\s(?:because|since|as|so|which|where|when|after|given)\s", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。！？]|\n|입니다|이다|이에요|예요|이므로|이며")
+_AFTERTHOUGHT = re.compile(
+    r",?\s(?:because|since|as|so|which|where|when|after|given)\s|[，,]\s?(?:因为|由于|所以|其中|왜냐하면)",
+    re.IGNORECASE,
+)
 _MORE_FORMULAS = re.compile(
     r"\s{0,3}(?:[,;(/&]|and|or|\\text)\s{0,3}"
     r"(?:(?:and|or|else|maybe|perhaps|possibly|probably|alternatively|also|even|it|he|she|could|might|may|be|is|"
@@ -53,13 +58,16 @@ _MORE_FORMULAS = re.compile(
     re.IGNORECASE,
 )
 _MAX_PHRASE = 4000
+_TAIL = 4000  # a text whose end holds no number has none that is an answer
 
 _NUMBER = re.compile(
     r"(?<![\w.])[-+−]?\$?(?:\d{1,3}(?:,\d{3}){1,20}(?!\d)|\d{1,400})(?:\.\d{1,400})?(?:\s?/\s?\d{1,400})?%?"
 )
 
 
-def find_answer(completion: str, options: MathOptions, form: FormatSpec | None) -> Found:
+def find_answer(
+    completion: str, options: MathOptions, form: FormatSpec | None, of_pattern: list[str] | None = None
+) -> Found:
     """Find the answer.
 
     Args:
@@ -67,14 +75,15 @@ def find_answer(completion: str, options: MathOptions, form: FormatSpec | None) 
         options: Where to look, and which of several answers counts.
         form: The task's form, where it has one: the names of its tags, and whether the completion starts inside the
             reasoning.
+        of_pattern: what the task's own pattern found, where it has one.
     """
     form = form or FormatSpec()
     text = after_reasoning(completion, form)
     if text is None:
         return Found(None, "unfinished_reasoning")
     reason = "absent"
-    for source in options.extract:
-        answers = _RULES[source](text, form)
+    for source in options.sources:
+        answers = (of_pattern or []) if source == "pattern" else _RULES[source](text, form)
         if answers is None and options.boxes != "first":
             return Found(None, "unclosed")
         filled = [answer for answer in answers or [] if answer.strip()]
@@ -86,9 +95,21 @@ def find_answer(completion: str, options: MathOptions, form: FormatSpec | None) 
 
 
 def _choose(answers: list[str], policy: str, source: str) -> Found:
-    if policy == "unanimous" and len({" ".join(answer.split()) for answer in answers}) > 1:
+    if policy == "unanimous" and not all(_agree(answer, answers[-1]) for answer in set(answers)):
         return Found(None, "conflicting")
+    if policy == "all":
+        return Found(", ".join(dict.fromkeys(answers)), source)
     return Found(answers[0] if policy == "first" else answers[-1], source)
+
+
+def _agree(one: str, other: str) -> bool:
+    """Whether two answers are the same text or the same plain number: `0.5` and `1/2` contradict nothing."""
+    if " ".join(one.split()) == " ".join(other.split()):
+        return True
+    if max(len(one), len(other)) > MAX_CHARACTERS:
+        return False
+    left, right = (write(side, ignore_units=True) for side in (one, other))
+    return left.text == right.text or decide(left, right) is True
 
 
 def boxes(text: str, _form: FormatSpec) -> list[str] | None:
@@ -187,10 +208,25 @@ def _last_numbers(text: str, _form: FormatSpec) -> list[str]:
     return [match[0] for match in _NUMBER.finditer(text)]
 
 
+def _last_expressions(text: str, _form: FormatSpec) -> list[str]:
+    """Return the last formula between signs of mathematics or the last number, whichever ends later."""
+    found: list[tuple[int, str]] = []
+    for opening, closing in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")):
+        end = text.rfind(closing)
+        start = text.rfind(opening, 0, end) if end > 0 else -1
+        if start >= 0 and (inner := text[start + len(opening) : end].strip("$ \n")):
+            found.append((end + len(closing), inner))
+    skipped = max(0, len(text) - _TAIL)
+    if numbers := list(_NUMBER.finditer(text, skipped)):
+        found.append((numbers[-1].end(), numbers[-1][0]))
+    return [max(found)[1]] if found else []
+
+
 _RULES: dict[str, _Rule] = {
     "boxed": boxes,
     "answer_tag": _answer_tags,
     "marker": _markers,
     "phrase": _phrases,
+    "last_expression": _last_expressions,
     "last_number": _last_numbers,
 }

@@ -81,6 +81,9 @@ _LAYOUT = re.compile(
     r"\\(?:displaystyle|textstyle|limits|nolimits|left|right|[bB]igg?[lrm]?|mathstrut|strut)(?![A-Za-z])\s?"
 )
 _GROUPED_THOUSANDS = re.compile(r"(?<=\d)(?:\s?\{,\}\s?|,\\!\s?|\\,|\\!|\\ )(?=\d{3}(?!\d))")
+_EUROPEAN = re.compile(
+    r"(?<![\d.,])(?P<grouped>\d{1,3}(?:\.\d{3}){1,40}|\d{1,4000}(?=,\d))(?:,(?P<decimals>\d{1,4000}))?(?![\d.,]*\d)"
+)
 _SPACE = re.compile(r"(?<!\\)\\[,;:!> ]|~|\\q?quad(?![A-Za-z])|\\hspace\{[^{}]*\}")
 _FRAC = re.compile(r"\\[dtc]frac(?![A-Za-z])")
 _LESS = re.compile(r"\\(?:leqslant|leqq|leq|le)(?![A-Za-z])")
@@ -120,13 +123,15 @@ _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 _END_OF_TURN = re.compile(r"(?:<\|[a-z_]{2,20}\|>|</s>|<eos>|<end_of_turn>)$")
 
 
-def normalise(text: str) -> str:
+def normalise(text: str, *, decimal_comma: bool = False) -> str:
     r"""Return the answer in the one form that the fast path and the sandbox read.
 
     Taken off: math delimiters, boxes, Markdown, layout commands, a closing full stop. Unicode signs become their LaTeX
-    commands, and money is written `\$`. Units stay.
+    commands, and money is written `\$`. Units stay. With `decimal_comma`, `1.234,5` becomes `1234.5`.
     """
     text = _plain_signs(text).strip()
+    if decimal_comma:
+        text = _EUROPEAN.sub(_with_point, text.replace("{,}", ","))
     for _ in range(8):  # wrappers within wrappers; deeper ones are not an honest answer
         before = text
         text = _unwrap(text)
@@ -142,6 +147,10 @@ def normalise(text: str) -> str:
     text = _UNIT_QUOTIENT.sub(r"\1", text)
     text = _NUMBER_IN_TEXT.sub(r"\1", text)
     return " ".join(_words(_angles(text)).split())
+
+
+def _with_point(match: re.Match[str]) -> str:
+    return match["grouped"].replace(".", "") + (f".{match['decimals']}" if match["decimals"] else "")
 
 
 def _angles(text: str) -> str:

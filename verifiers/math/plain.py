@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
+from verifiers.math.dates import read_clock, read_date
 from verifiers.math.normalise import normalise
 from verifiers.math.units import drop_units, split_bare_letter, split_noun, split_unit
 
@@ -37,8 +38,6 @@ _SCIENTIFIC = re.compile(
     r"(?:\{ ?(?P<exponent>[-+]? ?\d{1,3}) ?\}|(?P<digit>\d))"
 )
 _E_NOTATION = re.compile(r"(\d+\.\d*(?=e)|\.\d+(?=e)|\d+(?=e\+?\d|E)|1(?=e-))[eE]([-+]?\d{1,3})")
-_CLOCK = re.compile(r"(?P<hours>\d{1,2}) ?(?::|\{:\}) ?(?P<minutes>[0-5]\d)(?: ?(?P<half>[aApP])\.?[mM]\.?)?")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LETTER = re.compile(r"(?:\\text ?\{ ?)?[(\[]? ?(?P<letter>[A-Za-z]) ?[)\].:]?(?: ?\})?")
 _LABEL = re.compile(r"^\\text ?\{ ?\([A-J]\) ?\} ?(?=[\d\\(+-])")  # of the choice that the answer is
 _CHOICE = re.compile(
@@ -109,7 +108,8 @@ class Written:
         """Whether reading alone shows that it says something: a number, a text or a letter."""
         return (
             self.number is not None
-            or _DATE.fullmatch(self.text) is not None
+            or read_date(self.text) is not None
+            or read_clock(self.text) is not None
             or self.words is not None
             or self.letter is not None
         )
@@ -119,6 +119,8 @@ class Written:
         """What the sandbox compares: the text without units, whose agreement `units_conflict` checks."""
         head, unit = self.quantity
         if self.ignore_units:
+            if self.number is not None and self.number.is_counted:
+                head = split_noun(self.text)[0]
             return drop_units(head)
         return f"({head})/100" if unit == "percent" else head
 
@@ -132,26 +134,43 @@ class Number:
     """One unit in the last place of a decimal that is long enough to be a rounded value."""
     unit: str | None
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is the number of some things that a word names, which is no unit."""
+        return self.unit is not None and self.unit.startswith("noun")
+
 
 @lru_cache(maxsize=4096)
-def write(text: str, *, ignore_units: bool) -> Written:
+def write(text: str, *, ignore_units: bool, decimal_comma: bool = False) -> Written:
     """Normalise an answer or a reference."""
-    return Written(normalise(text), ignore_units)
+    return Written(normalise(text, decimal_comma=decimal_comma), ignore_units)
 
 
-def decide(reference: Written, answer: Written, relative_tolerance: float | None) -> bool | None:  # noqa: PLR0911
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a number may be from the reference: as a fraction of it, or by itself."""
+
+    relative: float | None = None
+    absolute: float | None = None
+
+
+EXACT = Tolerance()
+
+
+def decide(reference: Written, answer: Written, tolerance: Tolerance = EXACT) -> bool | None:  # noqa: PLR0911
     """Return whether the answer equals the reference, or None when that takes more than reading.
 
     Never raises; a reference that this cannot read completely leaves the matter undecided.
     """
+    if (day := read_date(reference.text)) is not None or read_date(answer.text) is not None:
+        return day == read_date(answer.text)
     if reference.words is not None:
         return answer.words == reference.words
     if reference.letter is not None:
         return _same_letter(reference.letter, answer)
-    if _DATE.fullmatch(reference.text) or _DATE.fullmatch(answer.text):
-        return reference.text == answer.text
-    if _CLOCK.fullmatch(reference.text) and _CLOCK.fullmatch(answer.text):
-        return _clock(reference.text) == _clock(answer.text)
+    clocks = read_clock(reference.text), read_clock(answer.text)
+    if clocks[0] is not None and (clocks[1] is not None or "m" in reference.text.lower()):
+        return clocks[0] == clocks[1]
     expected, given = reference.number, answer.number
     if expected is None:
         return None
@@ -159,10 +178,10 @@ def decide(reference: Written, answer: Written, relative_tolerance: float | None
         given = _with_letter_unit(expected, answer)
     if given is None:
         return False if answer.words is not None else None
-    return same_number(expected, given, relative_tolerance, ignore_units=reference.ignore_units)
+    return same_number(expected, given, tolerance, ignore_units=reference.ignore_units)
 
 
-def same_number(expected: Number, given: Number, relative_tolerance: float | None, *, ignore_units: bool) -> bool:
+def same_number(expected: Number, given: Number, tolerance: Tolerance, *, ignore_units: bool) -> bool:
     """Whether two plain numbers are the same, units considered."""
     if ignore_units:
         if _units_conflict(expected.unit, given.unit):
@@ -179,7 +198,7 @@ def same_number(expected: Number, given: Number, relative_tolerance: float | Non
         scale = {"percent": Fraction(1, 100)}
         pairs = [(expected.value * scale.get(expected.unit or "", 1), given.value * scale.get(given.unit or "", 1))]
     rounding = _rounding(expected, given)
-    return any(_close(wanted, got, rounding, relative_tolerance) for wanted, got in pairs)
+    return any(_close(wanted, got, rounding, tolerance) for wanted, got in pairs)
 
 
 def read_number(text: str) -> tuple[Fraction, Fraction | None] | None:
@@ -255,11 +274,13 @@ def _rounding(expected: Number, given: Number) -> Fraction | None:
     return expected.rounding if expected.rounding is not None else given.rounding
 
 
-def _close(wanted: Fraction, got: Fraction, rounding: Fraction | None, relative_tolerance: float | None) -> bool:
+def _close(wanted: Fraction, got: Fraction, rounding: Fraction | None, tolerance: Tolerance) -> bool:
     difference = abs(wanted - got)
     if difference == 0:
         return True
-    if relative_tolerance is not None and difference <= Fraction(repr(relative_tolerance)) * abs(wanted):
+    if tolerance.relative is not None and difference <= Fraction(repr(tolerance.relative)) * abs(wanted):
+        return True
+    if tolerance.absolute is not None and difference <= Fraction(repr(tolerance.absolute)):
         return True
     return rounding is not None and difference < rounding
 
@@ -292,6 +313,16 @@ def _with_letter_unit(expected: Number, answer: Written) -> Number | None:
     return Number(value[0], value[1], unit)
 
 
+def read_choice(written: Written) -> tuple[str, str] | None:
+    """Read `B`, `(B)` or `(B) 12 apples`: the letter, in upper case, and the text with it."""
+    if written.letter is not None:
+        return written.letter.upper(), ""
+    match = _CHOICE.fullmatch(written.text)
+    if match is None or _HEDGE.search(match["content"]):
+        return None
+    return match["letter"], match["content"].strip(" }")
+
+
 def _same_letter(letter: str, answer: Written) -> bool | None:
     if answer.letter is not None:
         given = answer.letter
@@ -305,9 +336,3 @@ def _same_letter(letter: str, answer: Written) -> bool | None:
         return True
     # The letter of a choice in the other case is the same choice; other letters are variables, whose case counts.
     return letter in "ABCDE" and given == letter.lower()
-
-
-def _clock(text: str) -> tuple[int, int, str]:
-    match = _CLOCK.fullmatch(text)
-    assert match is not None
-    return int(match["hours"]), int(match["minutes"]), (match["half"] or "").lower()

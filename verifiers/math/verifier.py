@@ -5,16 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from assay.tasks import MathTask
+from assay.tasks import MathOptions, MathTask
 from assay.verdict import Extracted
 from pydantic import JsonValue
 
 from sandboxes.base import Profile, Sandboxes
 from verifiers.base import Failure, Judgement, Verifier
+from verifiers.math.choices import as_choice, with_choices
 from verifiers.math.comparisons import PROFILE, Compared, compare_all
 from verifiers.math.extraction import Found, find_answer
 from verifiers.math.normalise import MAX_CHARACTERS
-from verifiers.math.plain import Written, decide, units_conflict, write
+from verifiers.math.pattern_answers import PatternAnswers, find_pattern_answers
+from verifiers.math.plain import Tolerance, Written, decide, units_conflict, write
 
 _SHOWN_CHARACTERS = 200
 _EXTRACTED_CHARACTERS = 2000
@@ -31,7 +33,7 @@ class _Open:
     """References that are only read: the answer is not one of these."""
     answer: str | None
     """None when only the references are to be read: the answer is wrong whatever they say, if they say anything."""
-    relative_tolerance: float | None
+    options: MathOptions
 
     def argument(self, *, with_answer: bool = True) -> JsonValue:
         """Return what the engine's `compare` takes."""
@@ -39,20 +41,24 @@ class _Open:
             "references": list(self.references),
             "unmatched": list(self.unmatched),
             "answer": self.answer if with_answer else None,
-            "relative_tolerance": self.relative_tolerance,
+            "relative_tolerance": self.options.relative_tolerance,
+            "absolute_tolerance": self.options.absolute_tolerance,
+            "form": self.options.form,
         }
 
     @property
     def key(self) -> tuple[object, ...]:
         """What decides the outcome."""
-        return self.references, self.unmatched, self.answer, self.relative_tolerance
+        options = self.options
+        tolerances = options.relative_tolerance, options.absolute_tolerance
+        return self.references, self.unmatched, self.answer, *tolerances, options.form
 
 
 class MathVerifier(Verifier[MathTask]):
     """Decides whether the answer in a completion is mathematically equal to the reference."""
 
     name: ClassVar[str] = "math"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     description: ClassVar[str] = (
         "The answer in the completion is mathematically equal to the reference, or to any of them."
     )
@@ -67,24 +73,28 @@ class MathVerifier(Verifier[MathTask]):
 
     def grade(self, tasks: Sequence[MathTask], sandboxes: Sandboxes) -> Iterator[Judgement | Failure]:
         """Yield one judgement or failure per task, in order; what reading does not decide goes into one job."""
-        read = [_read(task) for task in tasks]
+        found = find_pattern_answers(tasks, sandboxes)
+        read = [_read(task, found.get(position)) for position, task in enumerate(tasks)]
         decided = iter(_compare([item for item in read if isinstance(item, _Open)], sandboxes))
         for item in read:
             yield next(decided) if isinstance(item, _Open) else item
 
 
-def _read(task: MathTask) -> Judgement | Failure | _Open:
+def _read(task: MathTask, of_pattern: PatternAnswers | None) -> Judgement | Failure | _Open:
     """Extract, and decide what takes no more than reading."""
     texts = [task.reference] if isinstance(task.reference, str) else list(task.reference)
     problem = _reference_problem(texts)
     if problem is not None:
         return Failure("bad_reference", problem)
-    ignore_units = task.options.ignore_units
-    references = [write(text, ignore_units=ignore_units) for text in texts]
+    references = [_write(text, task.options) for text in texts]
     empty = next((position for position, written in enumerate(references) if not written.text), None)
     if empty is not None:
         return Failure("bad_reference", f"reference{_place(empty, len(texts))}: holds no answer")
-    found = find_answer(task.completion, task.options, task.format)
+    if task.options.choices is not None:
+        references = with_choices(references, [_write(text, task.options) for text in task.options.choices])
+    if of_pattern is not None and not isinstance(of_pattern, list):
+        return _unless_bad(of_pattern, references) if isinstance(of_pattern, Judgement) else of_pattern
+    found = find_answer(task.completion, task.options, task.format, of_pattern)
     details: dict[str, JsonValue] = {"reference": _cut(" | ".join(texts), _SHOWN_CHARACTERS)}
     if found.text is None:
         judgement = Judgement("no_answer", accuracy=0.0, details=details | {"problem": found.source})
@@ -92,14 +102,21 @@ def _read(task: MathTask) -> Judgement | Failure | _Open:
     extracted = Extracted(text=_cut(found.text, _EXTRACTED_CHARACTERS), source=found.source)
     if len(found.text) > MAX_CHARACTERS:
         return _unless_bad(Judgement("answer_too_long", 0.0, extracted=extracted, details=details), references)
-    return _decide(task, references, found, Judgement("different", 0.0, extracted=extracted, details=details))
+    return _decide(task.options, references, found, Judgement("different", 0.0, extracted=extracted, details=details))
 
 
-def _decide(task: MathTask, references: list[Written], found: Found, judgement: Judgement) -> Judgement | _Open:
+def _write(text: str, options: MathOptions) -> Written:
+    return write(text, ignore_units=options.ignore_units, decimal_comma=options.decimal_comma)
+
+
+def _decide(options: MathOptions, references: list[Written], found: Found, judgement: Judgement) -> Judgement | _Open:
     """Compare by reading alone; what is left open goes to the sandbox."""
     assert found.text is not None
-    answer = write(found.text, ignore_units=task.options.ignore_units)
-    tolerance = task.options.relative_tolerance
+    written = _write(found.text, options)
+    answer = as_choice(written, [_write(text, options) for text in options.choices]) if options.choices else written
+    if answer is None:
+        return _unless_bad(_with_details(judgement, decided_by="text"), references)
+    tolerance = Tolerance(options.relative_tolerance, options.absolute_tolerance)
     verdicts = [decide(reference, answer, tolerance) for reference in references]
     if any(verdicts):
         kind = (
@@ -123,13 +140,13 @@ def _decide(task: MathTask, references: list[Written], found: Found, judgement: 
     others = {reference.symbolic for reference in references if not reference.read_by_eye} - set(open_references)
     if not open_references:
         return _unless_bad(_with_details(judgement, decided_by="unit"), references)
-    return _Open(judgement, tuple(open_references), tuple(sorted(others)), answer.symbolic, tolerance)
+    return _Open(judgement, tuple(open_references), tuple(sorted(others)), answer.symbolic, options)
 
 
 def _unless_bad(judgement: Judgement, references: list[Written]) -> Judgement | _Open:
     """Keep a judgement that stands whatever the references say, as long as each says something."""
     unread = tuple(reference.symbolic for reference in references if not reference.read_by_eye)
-    return _Open(judgement, (), unread, None, None) if unread else judgement
+    return _Open(judgement, (), unread, None, MathOptions()) if unread else judgement
 
 
 def _compare(items: list[_Open], sandboxes: Sandboxes) -> Iterator[Judgement | Failure]:
@@ -167,6 +184,8 @@ def _judge(item: _Open, made: Compared, references_alone: Compared | None) -> Ju
         judgement = _with_details(judgement, problem=str(problem))
     if result.get("answer") == "unreadable":
         return replace(judgement, reason="unparsable_answer")
+    if result.get("unevaluated"):
+        return replace(judgement, reason="not_evaluated")
     return replace(judgement, reason="equal", accuracy=1.0) if result["equal"] is True else judgement
 
 

@@ -44,6 +44,9 @@ _STATEMENTS = (
     expressions.TruncateTable,
 )
 
+_ODD_FAILURES = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
+"""How parsers fail on what they did not foresee: `!!int` without a number is an IndexError of PyYAML."""
+
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 
@@ -153,7 +156,7 @@ def _yaml(text: str, spec: dict[str, Any]) -> None:
             raise NotParsed("not_parsed", f"{len(documents)} documents")
         _refuse_key_twice(documents[0])
         value = yaml.load(text, Loader=loader)  # noqa: S506 (both are the safe one)
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError) as problem:
+    except (yaml.YAMLError, *_ODD_FAILURES) as problem:
         raise NotParsed("not_parsed", " ".join(str(problem).split())) from None
     if not spec["scalars"] and not isinstance(value, dict | list):
         raise NotParsed("trivial", "only a scalar")
@@ -224,7 +227,7 @@ def _python(text: str, _spec: dict[str, Any]) -> None:
 def _sql(text: str, spec: dict[str, Any]) -> None:
     try:
         parsed = sqlglot.parse(text, dialect=spec["dialect"])
-    except (sqlglot.errors.SqlglotError, RecursionError, ValueError) as problem:
+    except (sqlglot.errors.SqlglotError, *_ODD_FAILURES) as problem:
         first = str(problem).partition("\n")[0]
         raise NotParsed("not_parsed", first) from None
     statements = [statement for statement in parsed if statement is not None]

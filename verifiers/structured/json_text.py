@@ -108,12 +108,23 @@ def equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other if isinstance(one, str) or one is None else bool(one == other)
 
 
-def has_no_finite(value: Any) -> bool:
-    """Whether a NaN or an infinity stands anywhere in it."""
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any(map(has_no_finite, inner))
+def holds(value: Any, test: Callable[[Any], bool]) -> bool:
+    """Whether a scalar that passes the test stands anywhere in a value."""
+    if isinstance(value, dict):
+        return any(holds(inner, test) for inner in value.values())
+    if isinstance(value, list):
+        return any(holds(inner, test) for inner in value)
+    return test(value)
+
+
+def is_no_finite(value: Any) -> bool:
+    """Whether a scalar is a NaN or an infinity."""
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def is_decimal(value: Any) -> bool:
+    """Whether a scalar is a number beyond the range of floats, with a point or an exponent."""
+    return isinstance(value, Decimal)
 
 
 def _read(text: str, start: int, end: int, source: str, strictness: Strictness) -> Found:

@@ -19,6 +19,7 @@ PROFILE = Profile(
     modules=(
         "verifiers.structured.json_text",
         "verifiers.json_schema.expansion",
+        "verifiers.json_schema.eager",
         "verifiers.json_schema.engine",
         "verifiers.function_call.calls",
         "verifiers.function_call.tools",
