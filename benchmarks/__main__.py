@@ -13,6 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import mathematics
 from benchmarks.floor import costs
 from benchmarks.plain import grade_plainly
 from benchmarks.structured import BATCH, comparisons, measure
@@ -56,7 +57,9 @@ def main() -> None:
     with EmbeddedGrader(Settings(workers=workers)) as grader:
         for workload in workloads():
             table.add_row(workload.name, workload.source, *_compared(grader, workload, workers))
-    console.print(table)
+        console.print(table)
+        console.print(_math_errors(grader))
+        console.print(_math_speeds(grader))
     console.print(_structured(Settings(workers=workers)))
     floor = Table(box=box.SIMPLE_HEAD, title="One run", title_justify="left", pad_edge=False)
     floor.add_column("way")
@@ -66,6 +69,33 @@ def main() -> None:
     for cost in costs():
         floor.add_row(cost.name, f"{cost.p50_ms:.2f} ms", f"{cost.per_second:.0f}", f"{cost.of_floor:.2f}×")
     console.print(floor)
+
+
+def _math_errors(grader: EmbeddedGrader) -> Table:
+    """Return the table of wrong verdicts on the math cases."""
+    table = Table(box=box.SIMPLE_HEAD, title="math: wrong verdicts on its cases", title_justify="left", pad_edge=False)
+    table.add_column("cases")
+    rows = {
+        "all": mathematics.errors(grader),
+        "without options, which only Assay has": mathematics.errors_without_options(grader),
+    }
+    for way in rows["all"].wrong:
+        table.add_column(way, justify="right")
+    for name, found in rows.items():
+        shares = (f"{count} ({count / found.cases:.1%})" for count in found.wrong.values())
+        table.add_row(f"{found.cases} {name}", *shares)
+    return table
+
+
+def _math_speeds(grader: EmbeddedGrader) -> Table:
+    """Return the table of pairs a second."""
+    title = "math: pairs per second, plain math-verify in one warm process"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for heading in ("pairs", "assay", "math-verify", "ratio"):
+        table.add_column(heading, justify="left" if heading == "pairs" else "right")
+    for speed in mathematics.speeds(grader):
+        table.add_row(speed.name, f"{speed.assay:.0f}", f"{speed.plain:.0f}", f"{speed.assay / speed.plain:.1f}×")
+    return table
 
 
 def _structured(settings: Settings) -> Table:

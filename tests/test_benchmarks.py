@@ -36,6 +36,8 @@ def test_the_benchmark_prints_its_tables(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr("benchmarks.__main__.workloads", lambda: small)
     monkeypatch.setattr("benchmarks.floor.SECONDS", 0.1)
     monkeypatch.setattr("benchmarks.structured.SECONDS", 0.1)
+    monkeypatch.setattr("benchmarks.mathematics.SECONDS", 0.1)
+    monkeypatch.setattr("benchmarks.mathematics.EVERY", 12)
     main()
     printed = capsys.readouterr().out
     assert all(
