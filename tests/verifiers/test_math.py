@@ -217,6 +217,10 @@ def readable_references(shared_data: Path, sandboxes: LocalSandboxes) -> list[di
     return [row for row, verdict in zip(rows, verdicts, strict=True) if isinstance(verdict, Judgement)]
 
 
+SAME_VALUE = {frozenset(("5", "5 : 1"))}
+"""Reference answers of one source that differ as texts and have one value."""
+
+
 def test_reference_answers_equal_themselves_and_no_other(shared_data: Path, sandboxes: LocalSandboxes) -> None:
     """780 real references: nine in ten can be read, each is equal to itself, and 880 pairs that differ are not."""
     rows = readable_references(shared_data, sandboxes)
@@ -233,6 +237,6 @@ def test_reference_answers_equal_themselves_and_no_other(shared_data: Path, sand
         equal += [
             (pair, verdict)
             for pair, verdict in zip(pairs, verdicts, strict=True)
-            if not isinstance(verdict, Judgement) or verdict.accuracy != 0.0
+            if not isinstance(verdict, Judgement) or (verdict.accuracy != 0.0 and frozenset(pair) not in SAME_VALUE)
         ]
     assert equal == []
