@@ -47,7 +47,9 @@ def command(
         sys.stderr.write("\r\x1b[K")
     console.print(_table(tasks, [verdicts[index] for index in range(len(tasks))]))
     console.print(summary.render(seconds))
-    console.print("Some references are broken on purpose: each is an error, reported as such, and never a completion's 0.")
+    console.print(
+        "Some references are broken on purpose: each is an error, reported as such, and never a completion's 0."
+    )
     console.print(Text(f"The tasks: {TASKS}", overflow="fold"))
 
 
