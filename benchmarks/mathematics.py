@@ -14,6 +14,7 @@ from assay import MathTask, Task, Verdict
 
 from benchmarks.workloads import ROOT, numbers_workload
 from service.embedded import EmbeddedGrader
+from service.settings import Settings
 
 CASES = ROOT / "tests" / "cases" / "math.jsonl"
 SECONDS = 5.0
@@ -86,7 +87,8 @@ def _cases() -> list[dict[str, Any]]:
         if isinstance(case["completion"], dict):
             piece, count, tail = case["completion"]["repeat"]
             case["completion"] = piece * count + tail
-    return [case for case in cases if "accuracy" in case["expected"]]
+    longest = Settings().max_completion_chars
+    return [case for case in cases if "accuracy" in case["expected"] and len(case["completion"]) <= longest]
 
 
 def _errors(grader: EmbeddedGrader, cases: list[dict[str, Any]]) -> Errors:
