@@ -83,6 +83,7 @@ class _Foreman:
         self._line = line
         self._files = Brief(files)
         self._bounds = bounds
+        self._work_folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         for number in range(_FIRST_OWN):
             os.dup2(self._nothing, number)
@@ -110,7 +111,7 @@ class _Foreman:
         self._await_end(pid)
         _, status, usage = os.wait4(pid, 0)
         heirs_cpu_seconds = _end_all()
-        _clear()
+        _clear(self._work_folder)
         self._line.tell(
             {
                 "ended": "guest",
@@ -163,13 +164,16 @@ def _end_all() -> float:
         cpu_seconds += usage.ru_utime + usage.ru_stime
 
 
-def _clear() -> None:
-    """Make the work folder, which is the current one, what it was before the first case."""
+def _clear(folder: int) -> None:
+    """Make the work folder, which is the current one, what it was before the first case.
+
+    Nothing that a case may have done must make this fail: the case's verdict would become an error.
+    """
+    os.fchmod(folder, 0o700)  # first, and by descriptor: all else needs what a case may have taken away
     try:
-        for name in os.listdir("."):
+        for name in os.listdir(folder):
             os.unlink(name)
-    except OSError:  # a folder, or one that may not be read
+    except OSError:  # a folder
         tree.empty(".")
-    for name in os.listxattr("."):
-        os.removexattr(".", name)
-    os.chmod(".", 0o700)
+    for name in os.listxattr(folder):
+        os.removexattr(folder, name)

@@ -6,6 +6,7 @@ knew, the processes of later jobs would inherit.
 
 import os
 import select
+import signal
 import socket
 import types
 from typing import Any, NamedTuple, NoReturn
@@ -121,6 +122,7 @@ class Zygote:
         try:
             Line(ahead.line).tell({"part": part, "limits": limits}, list(given))
         except OSError:
+            os.kill(ahead.forked.pid, signal.SIGKILL)
             os.waitpid(ahead.forked.pid, 0)
             self._place.end(ahead.forked, None)
             return None

@@ -151,3 +151,38 @@ for fd in range(3, 300):
     except OSError:
         pass
 escaped = [fd for fd in wrote if fd > 3]
+
+# %% an empty work folder with an attribute, closed to its owner
+import os
+try:
+    os.setxattr(".", "user.a", b"x")
+except OSError:
+    pass  # an older kernel, or a place that refuses it
+os.chmod(".", 0o500)
+escaped = False
+
+# %% a work folder that nobody may read
+import os
+open("file", "w").close()
+os.mkdir("folder")
+try:
+    os.setxattr(".", "user.a", b"x")
+    os.setxattr("folder", "user.b", b"x")
+except OSError:
+    pass
+os.chmod("folder", 0)
+os.chmod(".", 0o100)
+escaped = False
+
+# %% a large work folder, closed and deep
+import os
+for i in range(50):
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+for i in range(3900):
+    open(f"f{i}", "w").close()
+for i in range(50):
+    os.chmod(".", 0o500)
+    os.chdir("..")
+os.chmod(".", 0)
+escaped = False
